@@ -1,0 +1,33 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test paper bench format clean
+
+demo: .venv/demo
+	$(BIN)/jointpmf demo
+
+test: .venv/test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+paper: .venv/demo
+	$(BIN)/python -m paper.synthetic
+
+bench: .venv/demo
+	$(BIN)/python -m benchmarks.sweep
+	$(BIN)/python -m benchmarks.counting
+
+format: .venv/test
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# Each extra is installed once, and again when the project's requirements change.
+.venv/%: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	touch $@
+
+clean:
+	rm -rf .venv

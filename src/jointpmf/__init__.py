@@ -1,0 +1,40 @@
+"""The joint probability mass function of many discrete variables."""
+
+from jointpmf.domain import MISSING, Domain, Variable
+from jointpmf.encoding import Codes, encode
+from jointpmf.errors import JointPMFError
+from jointpmf.fit import fit_marginals
+from jointpmf.information import (
+    entropy,
+    factor_error,
+    kl_divergence,
+    mutual_information,
+    tensor_error,
+)
+from jointpmf.marginals import Marginal, MarginalCounts, MarginalSet
+from jointpmf.pmf import JointPMF, random_pmf
+from jointpmf.solvers.loop import Solution, Status
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "MISSING",
+    "Codes",
+    "Domain",
+    "JointPMF",
+    "JointPMFError",
+    "Marginal",
+    "MarginalCounts",
+    "MarginalSet",
+    "Solution",
+    "Status",
+    "Variable",
+    "encode",
+    "entropy",
+    "factor_error",
+    "fit_marginals",
+    "kl_divergence",
+    "mutual_information",
+    "random_pmf",
+    "tensor_error",
+]

@@ -1,0 +1,232 @@
+"""What can happen: variables, their levels in order, and the numbers that levels stand for.
+
+Nothing here holds data. Names and levels are the user's own; a code is a level's position.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+
+import numpy as np
+
+from jointpmf.errors import JointPMFError, listing
+
+MISSING = -1
+"""The code of a cell that was not observed."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One discrete variable: its name and its levels, in order.
+
+    Parameters
+    ----------
+    name : str
+        What the user calls it.
+    levels : sequence of hashable
+        What it can be. At least one, all different.
+    values : sequence of float, optional
+        The number each level stands for, used by expectations. Levels that are
+        numbers are their own values.
+    edges : sequence of float, optional
+        For a binned variable, the `len(levels) + 1` increasing cut points: level `i` is
+        `edges[i] <= x < edges[i + 1]`, and the last level includes its upper edge.
+
+    Examples
+    --------
+    >>> rating = Variable("rating", levels=(1, 2, 3))
+    >>> rating.size, rating.values, rating.code(3)
+    (3, (1.0, 2.0, 3.0), 2)
+    """
+
+    name: str
+    levels: tuple[Hashable, ...]
+    values: tuple[float, ...] | None = None
+    edges: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", tuple(map(_plain, self.levels)))
+        if self.values is None and self.levels and all(isinstance(x, Real) for x in self.levels):
+            object.__setattr__(self, "values", self.levels)
+        for field in ("values", "edges"):
+            if getattr(self, field) is not None:
+                object.__setattr__(self, field, tuple(map(float, getattr(self, field))))
+        self._validate()
+
+    def _validate(self) -> None:
+        if not isinstance(self.name, str):
+            raise JointPMFError(f"a variable's name must be a string, not {self.name!r}")
+        if not self.levels:
+            raise JointPMFError(f"variable {self.name!r} has no level")
+        if any(level is None or level != level for level in self.levels):
+            raise JointPMFError(f"variable {self.name!r} has a missing value among its levels")
+        if len(self._code_of) != len(self.levels):
+            raise JointPMFError(f"variable {self.name!r} has a level twice: {listing(self.levels)}")
+        if self.values is not None and len(self.values) != len(self.levels):
+            raise JointPMFError(
+                f"variable {self.name!r} has {len(self.levels)} levels but {len(self.values)} values"
+            )
+        if self.values is not None and not all(map(math.isfinite, self.values)):
+            raise JointPMFError(f"variable {self.name!r} has a value that is not finite")
+        if self.edges is not None and len(self.edges) != len(self.levels) + 1:
+            raise JointPMFError(
+                f"variable {self.name!r} has {len(self.levels)} bins but {len(self.edges)} edges"
+            )
+
+    @property
+    def size(self) -> int:
+        """Number of levels."""
+        return len(self.levels)
+
+    @cached_property
+    def _code_of(self) -> dict[Hashable, int]:
+        try:
+            return {level: code for code, level in enumerate(self.levels)}
+        except TypeError:
+            raise JointPMFError(
+                f"the levels of variable {self.name!r} must be hashable, such as text or numbers"
+            ) from None
+
+    def __contains__(self, level: object) -> bool:
+        """Tell whether `level` is one of the levels."""
+        try:
+            return _plain(level) in self._code_of
+        except TypeError:
+            return False
+
+    def code(self, level: object) -> int:
+        """Return the position of a level; for a binned variable, a number falls in its bin."""
+        if level in self:
+            return self._code_of[_plain(level)]  # type: ignore[index]
+        bin_code = self._bin_of(level)
+        if bin_code is None:
+            raise JointPMFError(
+                f"variable {self.name!r} has no level {level!r}; "
+                f"its levels are {listing(self.levels)}"
+            )
+        return bin_code
+
+    def _bin_of(self, x: object) -> int | None:
+        if self.edges is None or not isinstance(x, Real) or isinstance(x, bool):
+            return None
+        number = float(x)
+        if not self.edges[0] <= number <= self.edges[-1]:
+            return None
+        return min(bisect_right(self.edges, number) - 1, self.size - 1)
+
+
+def _plain(level: object) -> Hashable:
+    """Return a numpy scalar as the Python object it holds, and anything else as it is."""
+    return level.item() if isinstance(level, np.generic) else level  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The variables of a joint distribution, in order.
+
+    Examples
+    --------
+    >>> domain = Domain([Variable("vote", ("no", "yes")), Variable("rating", (1, 2, 3))])
+    >>> domain.names, domain.sizes
+    (('vote', 'rating'), (2, 3))
+    >>> domain.project(["rating"]).names
+    ('rating',)
+    """
+
+    variables: tuple[Variable, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variables", tuple(self.variables))
+        for variable in self.variables:
+            if not isinstance(variable, Variable):
+                raise JointPMFError(f"a Domain is made of Variables, not of {variable!r}")
+        check_distinct(self.names, "the domain")
+
+    @classmethod
+    def of_sizes(cls, sizes: Iterable[int], names: Sequence[str] | None = None) -> Domain:
+        """Return variables x0, x1, … whose levels are 0, 1, …, size − 1.
+
+        Examples
+        --------
+        >>> Domain.of_sizes([2, 3])["x1"].levels
+        (0, 1, 2)
+        """
+        sizes = list(sizes)
+        for size in sizes:
+            if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
+                raise JointPMFError(f"a size must be a whole number of at least 1, not {size!r}")
+        names = [f"x{n}" for n in range(len(sizes))] if names is None else list(names)
+        if len(names) != len(sizes):
+            raise JointPMFError(f"there are {len(names)} names for {len(sizes)} sizes")
+        return cls(
+            tuple(Variable(name, tuple(range(k))) for name, k in zip(names, sizes, strict=True))
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables' names, in order."""
+        return tuple(variable.name for variable in self.variables)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The variables' numbers of levels, in order."""
+        return tuple(variable.size for variable in self.variables)
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        """Where each variable begins when all levels of all variables are listed, and the end."""
+        return np.concatenate([[0], np.cumsum(self.sizes, dtype=np.int64)]).astype(np.int64)
+
+    @cached_property
+    def _position(self) -> dict[str, int]:
+        return {name: n for n, name in enumerate(self.names)}
+
+    def __len__(self) -> int:
+        """Return the number of variables."""
+        return len(self.variables)
+
+    def __iter__(self) -> Iterator[Variable]:
+        """Iterate over the variables, in order."""
+        return iter(self.variables)
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether a variable has this name."""
+        return name in self._position
+
+    def __getitem__(self, name: str) -> Variable:
+        """Return the variable of this name."""
+        return self.variables[self.index(name)]
+
+    def index(self, name: str) -> int:
+        """Return the position of the variable of this name."""
+        try:
+            return self._position[name]
+        except (KeyError, TypeError):
+            raise JointPMFError(
+                f"there is no variable {name!r}; the variables are {listing(self.names)}"
+            ) from None
+
+    def indices(self, names: Iterable[str]) -> tuple[int, ...]:
+        """Return the positions of several variables; none may be named twice."""
+        if isinstance(names, str):
+            raise JointPMFError(f"give a list of names, such as [{names!r}], not the text {names!r}")
+        names = list(names)
+        positions = tuple(self.index(name) for name in names)
+        check_distinct(names, "the list of variables")
+        return positions
+
+    def project(self, names: Iterable[str]) -> Domain:
+        """Return the domain of these variables only, in the order asked."""
+        return Domain(tuple(self.variables[n] for n in self.indices(names)))
+
+
+def check_distinct(names: Sequence[str], where: str) -> None:
+    """Raise if a name stands twice in a list of names."""
+    if len(set(names)) != len(names):
+        twice = next(name for n, name in enumerate(names) if name in names[:n])
+        raise JointPMFError(f"{where} names {twice!r} twice")

@@ -1,0 +1,391 @@
+"""JointPMF: the joint distribution as weights and factors, and every question to it.
+
+A hidden component f has probability `weights[f]`; given it the variables are independent, and
+variable n has level i with probability `factors[n][i, f]` (docs/math.md, eq. 1). Two operations
+are closed, `marginal` and `condition`, and everything else follows from them.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from jointpmf import kernels
+from jointpmf.domain import Domain, Variable
+from jointpmf.encoding import Codes, decode, encode
+from jointpmf.errors import JointPMFError
+from jointpmf.marginals import Marginal, MarginalSet, subsets_of
+from jointpmf.threads import one_blas_thread, row_blocks, run_all
+
+logger = logging.getLogger("jointpmf")
+
+FEASIBLE = 1e-6
+"""How far sums may be from one in what a user gives; inside they are one to rounding."""
+
+MEMORY_BUDGET = 2**30
+"""Bytes that `table()` may take unless it is told otherwise."""
+
+
+class JointPMF:
+    """The joint probability mass function of several discrete variables.
+
+    Parameters
+    ----------
+    domain : Domain
+        The variables.
+    weights : array of shape (rank,)
+        Probability of each component.
+    factors : sequence of arrays of shape (size_n, rank)
+        For each variable, a column per component: the probabilities of its levels.
+
+    Examples
+    --------
+    >>> domain = Domain.of_sizes([2, 2], names=["rain", "umbrella"])
+    >>> pmf = JointPMF(domain, [0.3, 0.7], [[[0.1, 0.9], [0.9, 0.1]], [[0.2, 1.0], [0.8, 0.0]]])
+    >>> pmf.table().round(3).tolist()
+    [[0.654, 0.024], [0.13, 0.192]]
+    >>> pmf.condition({"umbrella": 1}).table().round(3).tolist()
+    [0.111, 0.889]
+    """
+
+    def __init__(self, domain: Domain, weights: Any, factors: Sequence[Any]) -> None:
+        self.domain = domain
+        self.weights = _on_simplex(weights, "the weights")
+        if self.weights.ndim != 1 or not len(self.weights):
+            raise JointPMFError("the weights must be a vector with an entry per component")
+        if len(factors) != len(domain):
+            raise JointPMFError(f"there are {len(factors)} factors for {len(domain)} variables")
+        self.factors = tuple(
+            self._checked_factor(variable, factor)
+            for variable, factor in zip(domain, factors, strict=True)
+        )
+        for array in (self.weights, *self.factors):
+            array.setflags(write=False)
+
+    def _checked_factor(self, variable: Variable, factor: Any) -> np.ndarray:
+        array = _on_simplex(factor, f"the factor of {variable.name!r}")
+        if array.shape != (variable.size, self.rank):
+            raise JointPMFError(
+                f"the factor of {variable.name!r} has shape {array.shape}, "
+                f"not ({variable.size}, {self.rank})"
+            )
+        return array
+
+    @property
+    def rank(self) -> int:
+        """Number of components."""
+        return len(self.weights)
+
+    def __repr__(self) -> str:
+        """Name the variables and the rank."""
+        names = ", ".join(self.domain.names[:6]) + (", …" if len(self.domain) > 6 else "")
+        return f"JointPMF({names}; {len(self.domain)} variables, rank {self.rank})"
+
+    # --- the two closed operations -------------------------------------------------------------
+
+    def marginal(self, names: Iterable[str]) -> JointPMF:
+        """Return the joint PMF of these variables only, in the order asked.
+
+        Examples
+        --------
+        >>> pmf = random_pmf(Domain.of_sizes([2, 3, 4]), rank=2, random_state=0)
+        >>> pmf.marginal(["x2", "x0"]).domain.sizes
+        (4, 2)
+        """
+        kept = self.domain.indices(names)
+        domain = Domain(tuple(self.domain.variables[n] for n in kept))
+        return JointPMF(domain, self.weights, [self.factors[n] for n in kept])
+
+    def condition(self, evidence: Mapping[str, Any]) -> JointPMF:
+        """Return the joint PMF of the other variables, given the evidence.
+
+        Parameters
+        ----------
+        evidence : mapping of name to level, levels or likelihood
+            For each known variable: its level; or a set, list or tuple of levels it is one of; or
+            a numpy array with the likelihood of each of its levels.
+
+        Examples
+        --------
+        >>> pmf = random_pmf(Domain.of_sizes([2, 3, 4]), rank=2, random_state=0)
+        >>> pmf.condition({"x0": 1, "x2": {0, 3}}).domain.names
+        ('x1',)
+        """
+        posterior = self._given(evidence)
+        return posterior.marginal([name for name in self.domain.names if name not in evidence])
+
+    def _given(self, evidence: Mapping[str, Any]) -> JointPMF:
+        """Return the posterior over all variables, those of the evidence too (eq. 3)."""
+        log_weights = _log(self.weights)
+        factors = list(self.factors)
+        for name, given in evidence.items():
+            n = self.domain.index(name)
+            joint = _likelihood(self.domain.variables[n], given)[:, None] * self.factors[n]
+            total = joint.sum(axis=0)
+            log_weights = log_weights + _log(total)
+            # a component that the evidence excludes keeps some distribution, with weight zero
+            factors[n] = np.where(total > 0, joint / np.where(total > 0, total, 1), self.factors[n])
+        top = log_weights.max()
+        if top == -np.inf:
+            raise JointPMFError(f"the evidence {dict(evidence)!r} has probability zero")
+        return JointPMF(self.domain, _normalised(np.exp(log_weights - top)), factors)
+
+    # --- tables --------------------------------------------------------------------------------
+
+    def table(self, max_bytes: int = MEMORY_BUDGET) -> np.ndarray:
+        """Return all joint probabilities, one axis per variable.
+
+        Parameters
+        ----------
+        max_bytes : int
+            A table that would take more memory is refused.
+
+        Examples
+        --------
+        >>> random_pmf(Domain.of_sizes([2, 3]), rank=2, random_state=0).table().shape
+        (2, 3)
+        """
+        size = 8 * math.prod(self.domain.sizes)
+        if size > max_bytes:
+            raise JointPMFError(
+                f"the table of {len(self.domain)} variables would take {_bytes(size)}, more than "
+                f"{_bytes(max_bytes)}; ask for a marginal, or raise max_bytes"
+            )
+        return self._subset_table(range(len(self.domain)))
+
+    def _subset_table(self, subset: Iterable[int]) -> np.ndarray:
+        """Return one marginal's table: a product of two joint factors, eq. 2."""
+        subset = list(subset)
+        half = len(subset) // 2
+        left = self._joint_factor(subset[:half]) * self.weights
+        with one_blas_thread():
+            table = left @ self._joint_factor(subset[half:]).T
+        return table.reshape([self.domain.sizes[n] for n in subset])
+
+    def _joint_factor(self, subset: Sequence[int]) -> np.ndarray:
+        joint = np.ones((1, self.rank))
+        for n in subset:
+            joint = (joint[:, None] * self.factors[n]).reshape(-1, self.rank)
+        return joint
+
+    def marginals(
+        self, order: int = 3, *, subsets: Iterable[Sequence[str]] | None = None
+    ) -> MarginalSet:
+        """Return the exact marginals of all subsets of one order, or of the subsets asked.
+
+        Examples
+        --------
+        >>> random_pmf(Domain.of_sizes([2, 2, 3]), rank=2, random_state=0).marginals(order=2)
+        MarginalSet(3 marginals of order 2 over 3 variables)
+        """
+        names = self.domain.names
+        asked = subsets_of(self.domain, order, subsets)
+        return MarginalSet(
+            self.domain,
+            tuple(Marginal(tuple(names[n] for n in s), self._subset_table(s)) for s in asked),
+        )
+
+    # --- questions about rows ------------------------------------------------------------------
+
+    def log_probability(self, rows: Any) -> np.ndarray:
+        """Return the log-probability of each row's observed cells; missing cells are summed out.
+
+        Examples
+        --------
+        >>> pmf = random_pmf(Domain.of_sizes([2, 3]), rank=2, random_state=0)
+        >>> pmf.log_probability(np.array([[-1, -1]])).round(12).tolist()
+        [0.0]
+        """
+        return self._posterior(self._codes(rows))[1]
+
+    def probability(self, rows: Any) -> np.ndarray:
+        """Return the probability of each row's observed cells; missing cells are summed out."""
+        return np.exp(self.log_probability(rows))
+
+    def responsibilities(self, rows: Any) -> np.ndarray:
+        """Return, of shape (rows, rank), P(component | the row's observed cells).
+
+        A row of probability zero says nothing: it gets the weights, and a warning is logged.
+        """
+        return self._responsibilities(self._codes(rows), None)
+
+    def predict_proba(self, rows: Any, target: str) -> np.ndarray:
+        """Return, of shape (rows, size), P(target | the row's other observed cells).
+
+        The target's own cell is never used. A row whose other cells have probability zero says
+        nothing: it gets the target's marginal, and a warning is logged.
+
+        Examples
+        --------
+        >>> pmf = random_pmf(Domain.of_sizes([2, 3]), rank=2, random_state=0)
+        >>> pmf.predict_proba(np.array([[1, -1]]), "x1").sum(axis=1).round(12).tolist()
+        [1.0]
+        """
+        n = self.domain.index(target)
+        posterior = self._responsibilities(self._codes(rows), n)
+        with one_blas_thread():
+            return posterior @ self.factors[n].T
+
+    def expectation(self, rows: Any, target: str) -> np.ndarray:
+        """Return the expected value of the target given each row's other observed cells."""
+        values = self.domain[target].values
+        if values is None:
+            raise JointPMFError(f"the levels of {target!r} have no numeric values to average")
+        return self.predict_proba(rows, target) @ np.array(values)
+
+    def mode(self, rows: Any, target: str) -> np.ndarray:
+        """Return the most likely level of the target given each row's other observed cells."""
+        levels = np.empty(self.domain[target].size, object)
+        levels[:] = self.domain[target].levels
+        chosen = levels[self.predict_proba(rows, target).argmax(axis=1)]
+        kinds = {type(level) for level in levels}
+        return chosen.astype(kinds.pop()) if kinds in ({int}, {float}, {bool}, {str}) else chosen
+
+    def _codes(self, rows: Any) -> Codes:
+        return encode(rows, self.domain)
+
+    def _responsibilities(self, codes: Codes, target: int | None) -> np.ndarray:
+        posterior, logs = self._posterior(codes, target)
+        impossible = np.flatnonzero(logs == -np.inf)
+        if len(impossible):
+            posterior[impossible] = self.weights
+            logger.warning(
+                "%d rows have probability zero, row %d first; they are answered without evidence",
+                len(impossible),
+                impossible[0],
+            )
+        return posterior
+
+    def _posterior(self, codes: Codes, target: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return P(component | row) and the log-probability of each row, in logs (eq. 4)."""
+        log_factors = _log(np.concatenate([np.zeros((0, self.rank)), *self.factors]))
+        used = np.array([n for n in range(len(self.domain)) if n != target], np.int64)
+        posterior = np.tile(_log(self.weights), (codes.n_rows, 1))
+        totals = np.zeros(codes.n_rows)
+
+        def block(begin: int, end: int) -> None:
+            kernels.add_log_likelihoods(
+                codes.columns, log_factors, self.domain.offsets, used, begin, end, posterior
+            )
+            kernels.normalise_logs(posterior, begin, end, totals)
+
+        tasks: list[Callable[[], None]] = [partial(block, *ends) for ends in row_blocks(codes.n_rows)]
+        run_all(tasks)
+        return posterior, totals
+
+    # --- new rows ------------------------------------------------------------------------------
+
+    def sample(
+        self,
+        n: int,
+        given: Mapping[str, Any] | None = None,
+        random_state: Any = None,
+        backend: str = "polars",
+    ) -> Any:
+        """Return n rows drawn from the distribution, exactly, given the evidence if there is any.
+
+        Parameters
+        ----------
+        n : int
+            How many rows.
+        given : mapping of name to level, levels or likelihood, optional
+            Evidence as in `condition`; the rows hold those variables too.
+        random_state : int or numpy Generator, optional
+            The same seed gives the same rows.
+        backend : {"polars", "pandas", "pyarrow", "codes"}
+            The kind of table; "codes" is an integer array.
+
+        Examples
+        --------
+        >>> pmf = random_pmf(Domain.of_sizes([2, 3]), rank=2, random_state=0)
+        >>> pmf.sample(3, given={"x0": 1}, random_state=0)["x0"].to_list()
+        [1, 1, 1]
+        """
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
+            raise JointPMFError(f"the number of rows must be a whole number of at least 0, not {n!r}")
+        source = self._given(given) if given else self
+        return decode(source._draw(int(n), np.random.default_rng(random_state)), backend)
+
+    def _draw(self, n: int, generator: np.random.Generator) -> Codes:
+        components = np.empty(n, np.int64)
+        zeros = np.zeros(n, np.int64)
+        kernels.draw_levels(_cumulative(self.weights[:, None]), zeros, generator.random(n), components)
+        array = np.empty((n, len(self.domain)), np.int32, order="F")
+        for v, factor in enumerate(self.factors):
+            uniforms = generator.random(n)
+            kernels.draw_levels(_cumulative(factor), components, uniforms, array[:, v])
+        return Codes(self.domain, array)
+
+
+def random_pmf(domain: Domain, rank: int, random_state: Any = None) -> JointPMF:
+    """Return a random joint PMF, uniform entries made to sum to one, as in the seed's experiments.
+
+    Examples
+    --------
+    >>> random_pmf(Domain.of_sizes([2, 3]), rank=4, random_state=0)
+    JointPMF(x0, x1; 2 variables, rank 4)
+    """
+    generator = np.random.default_rng(random_state)
+    weights = _normalised(generator.random(rank))
+    return JointPMF(
+        domain, weights, [_normalised(generator.random((size, rank))) for size in domain.sizes]
+    )
+
+
+def _normalised(array: np.ndarray) -> np.ndarray:
+    return array / array.sum(axis=0)
+
+
+def _on_simplex(given: Any, what: str) -> np.ndarray:
+    """Return an array whose columns are checked to be probabilities, and sum to one to rounding."""
+    try:
+        array = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise JointPMFError(f"{what} must be an array of numbers") from None
+    if not np.isfinite(array).all():
+        raise JointPMFError(f"{what} must be finite")
+    if (array < 0).any() or (np.abs(array.sum(axis=0) - 1) > FEASIBLE).any():
+        raise JointPMFError(f"{what} must be non-negative and sum to one")
+    return _normalised(array)
+
+
+def _likelihood(variable: Variable, given: Any) -> np.ndarray:
+    """Return evidence of any kind as a likelihood of each level."""
+    if isinstance(given, np.ndarray):
+        if given.shape != (variable.size,) or given.dtype.kind not in "fiub":
+            raise JointPMFError(
+                f"the likelihood of {variable.name!r} has shape {given.shape}, not ({variable.size},)"
+            )
+        likelihood = given.astype(float)
+        if not np.isfinite(likelihood).all() or (likelihood < 0).any():
+            raise JointPMFError(f"the likelihood of {variable.name!r} must be finite and at least 0")
+        return likelihood
+    likelihood = np.zeros(variable.size)
+    several = isinstance(given, (set, frozenset, list, tuple)) and given not in variable
+    for level in given if several else [given]:
+        likelihood[variable.code(level)] = 1.0
+    return likelihood
+
+
+def _log(array: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.log(array)
+
+
+def _cumulative(columns: np.ndarray) -> np.ndarray:
+    """Return cumulative probabilities, a row per component, that end in one exactly."""
+    cumulative = np.ascontiguousarray(columns.cumsum(axis=0).T)
+    cumulative[cumulative >= cumulative[:, -1:]] = 1.0  # from the last possible level on
+    return cumulative
+
+
+def _bytes(count: int) -> str:
+    if count >= 2**60:
+        return f"10^{math.log10(count):.0f} bytes"
+    power = max(count.bit_length() - 1, 0) // 10
+    return f"{count / 1024**power:.3g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[power]}"

@@ -1,0 +1,137 @@
+"""The only iteration loop: budget, history, callback, and the sentence that says how it ended.
+
+A solver supplies `start(point)` and `step(state)`; each step returns a new state whose point is
+feasible, so the loop can stop after any of them, also when the user interrupts.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple, Protocol
+
+from jointpmf.domain import Domain
+from jointpmf.pmf import JointPMF
+from jointpmf.solvers.objective import Point
+from jointpmf.threads import one_blas_thread
+
+logger = logging.getLogger("jointpmf")
+
+
+class Status(Enum):
+    """How a fit ended; the value is the sentence for the user."""
+
+    CONVERGED = "The objective stopped improving."
+    MAX_ITER = "The budget of iterations is used up and the objective was still improving."
+    STOPPED = "The fit was stopped before it converged; this is the best model so far."
+
+
+class Step(NamedTuple):
+    """One line of a fit's history."""
+
+    iteration: int
+    objective: float
+    seconds: float
+    primal_gap: float
+    dual_gap: float
+
+
+@dataclass(frozen=True)
+class State:
+    """What a step returns: a feasible point, its objective, and how well the blocks were solved."""
+
+    point: Point
+    objective: float
+    primal_gap: float = 0.0
+    dual_gap: float = 0.0
+
+
+class Solver(Protocol):
+    """What the loop needs of a method."""
+
+    domain: Domain
+    floor: float
+    """An objective below this is zero to rounding."""
+
+    def start(self, point: Point) -> State:
+        """Return the state at a feasible point."""
+
+    def step(self, state: State) -> State:
+        """Return a new state, at best with a lower objective."""
+
+
+Callback = Callable[[Step, JointPMF], Any]
+"""Called after every iteration with its line of history and the model; returning True stops."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A fitted model and how it was found.
+
+    Attributes
+    ----------
+    pmf : JointPMF
+        The best model that was found.
+    status : Status
+        How the fit ended; `status.value` is a sentence.
+    objective : float
+        What was minimised, at `pmf`.
+    history : list of Step
+        One line per iteration; the first is the start.
+    """
+
+    pmf: JointPMF
+    status: Status
+    objective: float
+    history: list[Step]
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations."""
+        return self.history[-1].iteration
+
+    def __str__(self) -> str:
+        """Say how the fit ended."""
+        seconds = self.history[-1].seconds
+        return (
+            f"{self.status.value} Objective {self.objective:.6g} after {self.n_iter} iterations "
+            f"in {seconds:.3g} s; {self.pmf!r}"
+        )
+
+
+def iterate(
+    solver: Solver, point: Point, *, max_iter: int, tol: float, callback: Callback | None = None
+) -> Solution:
+    """Run a solver from a feasible point until it converges, is stopped or has used its budget.
+
+    It has converged when a step lowers the objective by less than `tol` of it, or when the
+    objective is zero to rounding.
+    """
+    begin = time.perf_counter()
+    status = Status.MAX_ITER
+    with one_blas_thread():
+        state = best = solver.start(point)
+        history = [Step(0, state.objective, 0.0, 0.0, 0.0)]
+        try:
+            for iteration in range(1, max_iter + 1):
+                before, state = state, solver.step(state)
+                if state.objective <= best.objective:
+                    best = state
+                seconds = time.perf_counter() - begin
+                line = Step(iteration, state.objective, seconds, state.primal_gap, state.dual_gap)
+                history.append(line)
+                if callback is not None and callback(line, state.point.to_pmf(solver.domain)):
+                    status = Status.STOPPED
+                    break
+                gain = before.objective - state.objective
+                if state.objective <= solver.floor or abs(gain) < tol * before.objective:
+                    status = Status.CONVERGED
+                    break
+        except KeyboardInterrupt:
+            status = Status.STOPPED
+    solution = Solution(best.point.to_pmf(solver.domain), status, best.objective, history)
+    logger.info("%s", solution)
+    return solution

@@ -1,0 +1,68 @@
+"""Two cores, one answer: work is split the same way whatever the number of threads.
+
+BLAS is held to one thread, because the bits of its products depend on how many it uses; the
+threads are ours, over tasks whose results do not depend on who runs them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+_limit: int | None = None
+
+
+def n_threads() -> int:
+    """Return how many threads work is spread over."""
+    if _limit is not None:
+        return _limit
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def limited_to(count: int) -> Iterator[None]:
+    """Use at most `count` threads inside; the results are the same bits."""
+    global _limit
+    before, _limit = _limit, count
+    try:
+        yield
+    finally:
+        _limit = before
+
+
+def run_all(tasks: list[Callable[[], None]]) -> None:
+    """Run tasks that write to places of their own, and return when all are done."""
+    workers = min(n_threads(), len(tasks))
+    if workers <= 1:
+        for task in tasks:
+            task()
+    else:
+        for future in [_pool(workers, os.getpid()).submit(task) for task in tasks]:
+            future.result()
+
+
+@cache
+def _pool(workers: int, _process: int) -> ThreadPoolExecutor:
+    # keyed by process: a fork has none of its parent's threads
+    return ThreadPoolExecutor(workers, thread_name_prefix="jointpmf")
+
+
+def row_blocks(n_rows: int, size: int = 65536) -> list[tuple[int, int]]:
+    """Return (begin, end) of blocks of rows, the same for any number of threads."""
+    return [(begin, min(begin + size, n_rows)) for begin in range(0, n_rows, size)]
+
+
+def one_blas_thread() -> Any:
+    """Return a context in which BLAS uses one thread."""
+    return _controller().limit(limits=1, user_api="blas")
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
