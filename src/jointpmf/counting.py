@@ -24,7 +24,9 @@ MAX_SCRATCH = 2**24
 """Cells of the largest table that is counted directly; larger ones are counted by sorting."""
 
 
-def count_tables(codes: Codes, subsets: Sequence[Subset], weights: np.ndarray | None) -> list[Table]:
+def count_tables(
+    codes: Codes, subsets: Sequence[Subset], weights: np.ndarray | None
+) -> list[Table]:
     """Return the table of counts of every subset, in the order asked."""
     by_prefix: dict[Subset, list[int]] = {}
     for position, subset in enumerate(subsets):

@@ -69,7 +69,7 @@ class Variable:
             raise JointPMFError(f"variable {self.name!r} has a level twice: {listing(self.levels)}")
         if self.values is not None and len(self.values) != len(self.levels):
             raise JointPMFError(
-                f"variable {self.name!r} has {len(self.levels)} levels but {len(self.values)} values"
+                f"variable {self.name!r} has {self.size} levels but {len(self.values)} values"
             )
         if self.values is not None and not all(map(math.isfinite, self.values)):
             raise JointPMFError(f"variable {self.name!r} has a value that is not finite")
@@ -102,7 +102,7 @@ class Variable:
     def code(self, level: object) -> int:
         """Return the position of a level; for a binned variable, a number falls in its bin."""
         if level in self:
-            return self._code_of[_plain(level)]  # type: ignore[index]
+            return self._code_of[_plain(level)]
         bin_code = self._bin_of(level)
         if bin_code is None:
             raise JointPMFError(
@@ -122,7 +122,7 @@ class Variable:
 
 def _plain(level: object) -> Hashable:
     """Return a numpy scalar as the Python object it holds, and anything else as it is."""
-    return level.item() if isinstance(level, np.generic) else level  # type: ignore[return-value]
+    return level.item() if isinstance(level, np.generic) else level
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,9 @@ class Domain:
     def indices(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the positions of several variables; none may be named twice."""
         if isinstance(names, str):
-            raise JointPMFError(f"give a list of names, such as [{names!r}], not the text {names!r}")
+            raise JointPMFError(
+                f"give a list of names, such as [{names!r}], not the text {names!r}"
+            )
         names = list(names)
         positions = tuple(self.index(name) for name in names)
         check_distinct(names, "the list of variables")

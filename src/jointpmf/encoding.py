@@ -10,6 +10,7 @@ import datetime
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from numbers import Real
 from typing import Any, Literal
 
@@ -111,7 +112,10 @@ def encode(
             raise JointPMFError("the table is empty: there is nothing to learn the levels from")
         _check_bins(bins, names)
         domain = Domain(
-            tuple(_learn_variable(column_of[name], (bins or {}).get(name), max_levels) for name in names)
+            tuple(
+                _learn_variable(column_of[name], (bins or {}).get(name), max_levels)
+                for name in names
+            )
         )
     elif bins is not None:
         raise JointPMFError("bins belong to the learning of a domain; the given domain has its own")
@@ -125,7 +129,10 @@ def encode(
 def _recode(codes: Codes, domain: Domain | None) -> Codes:
     if domain is None or domain == codes.domain:
         return codes
-    if set(domain.names) <= set(codes.domain.names) and codes.domain.project(domain.names) == domain:
+    if (
+        set(domain.names) <= set(codes.domain.names)
+        and codes.domain.project(domain.names) == domain
+    ):
         return Codes(domain, codes.array[:, codes.domain.indices(domain.names)])
     raise JointPMFError("the codes were made for another domain; encode the table itself again")
 
@@ -174,7 +181,7 @@ def _decode_column(column: np.ndarray, variable: Variable, backend: Any) -> nw.S
 
 @dataclass(frozen=True)
 class _Column:
-    """One column of a table, from a data frame or from an array: exactly one of the two is there."""
+    """One column of a table, from a data frame or from an array: one of the two is there."""
 
     name: str
     series: nw.Series[Any] | None
@@ -212,13 +219,14 @@ class _Column:
 
 
 def _columns(table: Any, domain: Domain | None) -> tuple[list[str], dict[str, _Column]]:
-    if isinstance(table, np.ndarray) or isinstance(table, (list, tuple)):
+    if isinstance(table, (np.ndarray, list, tuple)):
         return _array_columns(table, domain)
     try:
         frame = nw.from_native(table)
     except TypeError:
         raise JointPMFError(
-            f"a table must be a pandas, Polars or PyArrow table or an array, not {type(table).__name__}"
+            "a table must be a pandas, Polars or PyArrow table or an array, "
+            f"not {type(table).__name__}"
         ) from None
     except ValueError as error:  # pandas allows a name twice, and narwhals says so
         raise JointPMFError(f"the table cannot be read: {error}") from None
@@ -263,8 +271,9 @@ def _encode_column(column: _Column, variable: Variable, unknown: Unknown) -> np.
             code_of[level] = variable.code(level)
         except JointPMFError:
             if unknown == "error":
+                row = column.cells().index(level)
                 raise JointPMFError(
-                    f"column {variable.name!r} holds {level!r} in row {column.cells().index(level)}, "
+                    f"column {variable.name!r} holds {level!r} in row {row}, "
                     f"which is not one of its levels {listing(variable.levels)}"
                 ) from None
             code_of[level] = MISSING
@@ -324,8 +333,8 @@ def _check_minus_one(column: _Column, variable: Variable | None) -> None:
         return
     if (array < MISSING).any() or (variable is not None and MISSING in variable):
         raise JointPMFError(
-            f"column {column.name!r} holds -1, which means missing in an array, but it has negative "
-            "levels too; pass a data frame, where -1 is a level"
+            f"column {column.name!r} holds -1, which means missing in an array, but it has "
+            "negative levels too; pass a data frame, where -1 is a level"
         )
 
 
@@ -413,11 +422,18 @@ def _binned_variable(column: _Column, bins: int | Sequence[float]) -> Variable:
         edges = np.concatenate([[-np.inf], inner, [np.inf]])
     else:
         edges = np.asarray(bins, float)
-        if edges.ndim != 1 or len(edges) < 2 or np.isnan(edges).any() or (np.diff(edges) <= 0).any():
+        if (
+            edges.ndim != 1
+            or len(edges) < 2
+            or np.isnan(edges).any()
+            or (np.diff(edges) <= 0).any()
+        ):
             raise JointPMFError(f"the edges of column {name!r} must increase, not {bins!r}")
         _check_inside(column, observed, cells, edges)
     position = _bin_positions(cells, edges)
-    values = tuple(_bin_value(cells[position == b], edges[b : b + 2]) for b in range(len(edges) - 1))
+    values = tuple(
+        _bin_value(cells[position == b], edges[b : b + 2]) for b in range(len(edges) - 1)
+    )
     return Variable(name, _bin_labels(edges), values, tuple(edges))
 
 
@@ -428,8 +444,8 @@ def _check_inside(
     if outside.any():
         row = int(np.flatnonzero(observed)[outside.argmax()])
         raise JointPMFError(
-            f"column {column.name!r} holds {cells[outside.argmax()]:g} in row {row}, outside of its "
-            f"bins from {edges[0]:g} to {edges[-1]:g}"
+            f"column {column.name!r} holds {cells[outside.argmax()]:g} in row {row}, outside of "
+            f"its bins from {edges[0]:g} to {edges[-1]:g}"
         )
 
 
@@ -444,7 +460,7 @@ def _bin_value(cells: np.ndarray, edges: np.ndarray) -> float:
 def _bin_labels(edges: np.ndarray) -> tuple[str, ...]:
     digits = next((d for d in range(3, 17) if len({f"{e:.{d}g}" for e in edges}) == len(edges)), 17)
     text = [f"{edge:.{digits}g}" for edge in edges]
-    labels = [f"{low}..{high}" for low, high in zip(text, text[1:], strict=False)]
+    labels = [f"{low}..{high}" for low, high in pairwise(text)]
     if np.isinf(edges[0]):
         labels[0] = f"<{text[1]}"
     if np.isinf(edges[-1]):
@@ -455,4 +471,6 @@ def _bin_labels(edges: np.ndarray) -> tuple[str, ...]:
 def _check_bins(bins: Bins | None, names: Sequence[str]) -> None:
     for name in bins or {}:
         if name not in names:
-            raise JointPMFError(f"bins name {name!r}, which is no column; columns are {listing(names)}")
+            raise JointPMFError(
+                f"bins name {name!r}, which is no column; columns are {listing(names)}"
+            )

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError
 from jointpmf.marginals import MarginalSet
-from jointpmf.pmf import JointPMF, random_pmf
+from jointpmf.pmf import JointPMF
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.loop import Callback, Solution, iterate
 from jointpmf.solvers.objective import CoupledLeastSquares, Point
@@ -73,11 +74,20 @@ def _starting_point(
 ) -> Point:
     if isinstance(start, JointPMF):
         if start.domain != marginals.domain or start.rank != rank:
-            raise JointPMFError(f"the start {start!r} is not of rank {rank} over the marginals' domain")
+            raise JointPMFError(
+                f"the start {start!r} is not of rank {rank} over the marginals' domain"
+            )
         return Point.of_pmf(start)
     if start not in ("auto", "random"):
         raise JointPMFError(f"start must be 'auto', 'random' or a JointPMF, not {start!r}")
-    return Point.of_pmf(random_pmf(marginals.domain, rank, random_state))
+    return _random_point(marginals.domain, rank, random_state)
+
+
+def _random_point(domain: Domain, rank: int, random_state: Any) -> Point:
+    """Return equal weights and columns drawn uniformly from the simplex."""
+    generator = np.random.default_rng(random_state)
+    columns = [generator.dirichlet(np.ones(size), rank).T for size in domain.sizes]
+    return Point(np.full(rank, 1 / rank), np.concatenate(columns))
 
 
 def _whole(number: Any, what: str, least: int) -> int:

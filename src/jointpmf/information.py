@@ -70,7 +70,9 @@ def mutual_information(pmf: JointPMF, first: Iterable[str], second: Iterable[str
     first, second = list(first), list(second)
     joint = pmf.marginal(first + second)
     if math.prod(joint.domain.sizes) > MAX_EXACT_CELLS:
-        raise JointPMFError(f"the joint table of {first + second} is too large to be summed exactly")
+        raise JointPMFError(
+            f"the joint table of {first + second} is too large to be summed exactly"
+        )
     total = _exact_entropy(joint)
     return _exact_entropy(pmf.marginal(first)) + _exact_entropy(pmf.marginal(second)) - total
 
@@ -98,7 +100,7 @@ def kl_divergence(
 
 
 def factor_error(true: JointPMF, pmf: JointPMF) -> float:
-    """Return the mean relative error of the factors under the best permutation (the seed's measure).
+    """Return the mean relative error of the factors, best permuted: the seed's measure.
 
     Examples
     --------
@@ -154,7 +156,7 @@ def _difference(true: JointPMF, pmf: JointPMF) -> list[list[np.ndarray]]:
         return [a, [-pmf.weights, *pmf.factors]]
     order = best_permutation(true, pmf)
     b = [pmf.weights[order], *(factor[:, order] for factor in pmf.factors)]
-    return [b[:k] + [a[k] - b[k]] + a[k + 1 :] for k in range(len(a))]
+    return [[*b[:k], a[k] - b[k], *a[k + 1 :]] for k in range(len(a))]
 
 
 def _inner(a: list[np.ndarray], b: list[np.ndarray]) -> float:

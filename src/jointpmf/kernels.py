@@ -28,7 +28,7 @@ MAX_LANES = 32
 
 
 @compiled
-def count_blocks(columns, prefix, radix, lasts, last_sizes, starts, weights, counts):  # type: ignore[no-untyped-def]
+def count_blocks(columns, prefix, radix, lasts, last_sizes, starts, weights, counts):
     """Add to `counts` the tables of the subsets prefix + (last,), for every last.
 
     Code −1 becomes slot 0 of a table that is one larger in every direction, so that nothing
@@ -58,7 +58,7 @@ def count_blocks(columns, prefix, radix, lasts, last_sizes, starts, weights, cou
 
 
 @compiled
-def flat_cells(columns, subset, sizes):  # type: ignore[no-untyped-def]
+def flat_cells(columns, subset, sizes):
     """Return each row's cell in the subset's table, or −1 where a cell of it is missing."""
     cells = np.zeros(columns.shape[1], np.int64)
     for k in range(len(subset)):
@@ -73,64 +73,108 @@ def flat_cells(columns, subset, sizes):  # type: ignore[no-untyped-def]
 # --- groups of variables -------------------------------------------------------------------------
 
 
+# Groups are passed as a plain tuple (variables, ptr, starts), which numba dispatches fastest:
+# group g has the variables variables[ptr[g]:ptr[g + 1]], and the rows starts[g]:starts[g + 1] of
+# every buffer with a row per joint cell.
+
+
 @compiled
-def khatri_rao(factors, offsets, sizes, groups, ptr, starts, chosen, out):  # type: ignore[no-untyped-def]
+def khatri_rao(factors, offsets, groups, chosen, out):
     """Write the joint rows of the chosen groups: out[cell, f] = the product of their factors."""
-    rank = factors.shape[1]
+    variables, ptr, starts = groups
     for c in range(len(chosen)):
         g = chosen[c]
-        row = starts[g]
-        for f in range(rank):
-            out[row, f] = 1.0
+        joint = out[starts[g] : starts[g + 1]]
+        joint[0, :] = 1.0
         cells = 1
         for k in range(ptr[g], ptr[g + 1]):
-            n = groups[k]
+            n = variables[k]
+            factor = factors[offsets[n] : offsets[n + 1]]
             # from the last cell down, so that a cell is read before it is overwritten
             for cell in range(cells - 1, -1, -1):
-                for i in range(sizes[n] - 1, -1, -1):
-                    for f in range(rank):
-                        out[row + cell * sizes[n] + i, f] = (
-                            out[row + cell, f] * factors[offsets[n] + i, f]
-                        )
-            cells *= sizes[n]
+                for i in range(len(factor) - 1, -1, -1):
+                    _multiply_rows(joint[cell], factor[i], joint[cell * len(factor) + i])
+            cells *= len(factor)
 
 
 @compiled
-def contract_groups(partial, factors, offsets, sizes, groups, ptr, starts, chosen, n, out):  # type: ignore[no-untyped-def]
-    """Add to `out` what the chosen groups say of variable n, their other variables summed out."""
-    rank = partial.shape[1]
-    product = np.empty(rank)
+def _multiply_rows(left, right, out):
+    for f in range(len(out)):
+        out[f] = left[f] * right[f]
+
+
+@compiled
+def factor_cross(
+    head_sums, heads, heads_with, tail_sums, tails, tails_with, factors, offsets, n, weights
+):
+    """Return, of shape (rank, size), what all groups with variable n say of it, eq. 7."""
+    total = np.zeros((offsets[n + 1] - offsets[n], factors.shape[1]))
+    _contract_groups(head_sums, heads, heads_with, factors, offsets, n, total)
+    _contract_groups(tail_sums, tails, tails_with, factors, offsets, n, total)
+    cross = np.empty((len(weights), len(total)))
+    for f in range(len(weights)):
+        for i in range(len(total)):
+            cross[f, i] = total[i, f] * weights[f]
+    return cross
+
+
+@compiled
+def _contract_groups(sums, groups, chosen, factors, offsets, n, out):
+    """Add to `out` the chosen groups' sums with all variables but n summed out."""
+    variables, ptr, starts = groups
     for c in range(len(chosen)):
         g = chosen[c]
-        cells = starts[g + 1] - starts[g]
-        if ptr[g + 1] - ptr[g] == 1:
-            for i in range(cells):
-                for f in range(rank):
-                    out[i, f] += partial[starts[g] + i, f]
-            continue
-        for cell in range(cells):
-            rest = cell
-            level = 0
-            product[:] = partial[starts[g] + cell]
-            for k in range(ptr[g + 1] - 1, ptr[g] - 1, -1):
-                m = groups[k]
-                i = rest % sizes[m]
-                rest //= sizes[m]
-                if m == n:
-                    level = i
-                else:
-                    for f in range(rank):
-                        product[f] *= factors[offsets[m] + i, f]
-            for f in range(rank):
-                out[level, f] += product[f]
+        cells = sums[starts[g] : starts[g + 1]]
+        members = variables[ptr[g] : ptr[g + 1]]
+        if len(members) == 1:
+            out += cells
+        elif len(members) == 2:
+            _contract_pair(cells, factors, offsets, members, n, out)
+        else:
+            _contract_many(cells, factors, offsets, members, n, out)
 
 
 @compiled
-def factor_grams(factors, offsets, chosen, out):  # type: ignore[no-untyped-def]
-    """Set out[n] to the Gram matrix of the columns of each chosen variable's factor."""
+def _contract_pair(cells, factors, offsets, members, n, out):
+    first, second = members
+    other = second if n == first else first
+    factor = factors[offsets[other] : offsets[other + 1]]
+    n_columns = offsets[second + 1] - offsets[second]
+    for i in range(offsets[first + 1] - offsets[first]):
+        for j in range(n_columns):
+            cell = i * n_columns + j
+            if n == first:
+                for f in range(out.shape[1]):
+                    out[i, f] += cells[cell, f] * factor[j, f]
+            else:
+                for f in range(out.shape[1]):
+                    out[j, f] += cells[cell, f] * factor[i, f]
+
+
+@compiled
+def _contract_many(cells, factors, offsets, members, n, out):
+    product = np.empty(out.shape[1])
+    for cell in range(len(cells)):
+        rest = cell
+        level = 0
+        product[:] = cells[cell]
+        for k in range(len(members) - 1, -1, -1):
+            m = members[k]
+            size = offsets[m + 1] - offsets[m]
+            i = rest % size
+            rest //= size
+            if m == n:
+                level = i
+            else:
+                product *= factors[offsets[m] + i]
+        out[level] += product
+
+
+@compiled
+def factor_grams(factors, offsets, first, last, out):
+    """Set out[n] to the Gram matrix of the columns of variable n, for first <= n < last."""
     rank = out.shape[1]
-    for c in range(len(chosen)):
-        n = chosen[c]
+    for n in range(first, last):
         out[n, :, :] = 0.0
         for row in range(offsets[n], offsets[n + 1]):
             for f in range(rank):
@@ -140,25 +184,103 @@ def factor_grams(factors, offsets, chosen, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def gram_of_subsets(grams, subsets, ptr, weights, chosen, skip, out):  # type: ignore[no-untyped-def]
-    """Set `out` to the sum over the chosen subsets of the product of their Gram matrices."""
+def subset_gram(grams, subsets, ptr, subset_weights, chosen, skip, weights):
+    """Return the sum over the chosen subsets of the product of their Gram matrices, eq. 6.
+
+    Variable `skip` is left out of the products; rows and columns are scaled by `weights`.
+    """
     rank = grams.shape[1]
     product = np.empty((rank, rank))
-    out[:, :] = 0.0
+    gram = np.zeros((rank, rank))
     for c in range(len(chosen)):
         s = chosen[c]
-        product[:, :] = weights[s]
+        product[:, :] = subset_weights[s]
         for k in range(ptr[s], ptr[s + 1]):
             if subsets[k] != skip:
                 product *= grams[subsets[k]]
-        out += product
+        gram += product
+    for f in range(rank):
+        for g in range(rank):
+            gram[f, g] *= weights[f] * weights[g]
+    return gram
+
+
+@compiled
+def weight_cross(tail_sums, tail_joint, rank):
+    """Return, of shape (rank, 1), the tables against all factors."""
+    cross = np.zeros((rank, 1))
+    for cell in range(len(tail_sums)):
+        for f in range(rank):
+            cross[f, 0] += tail_sums[cell, f] * tail_joint[cell, f]
+    return cross
+
+
+# --- many small tables ---------------------------------------------------------------------------
+
+
+# A stack is the tuple (cells, starts, first, last, run_tails, weight_starts, weights): run r has
+# neighbouring heads and one tail, run_tails[r]. Its matrix begins at cells[starts[r]] and has the
+# head rows first[r]:last[r], whose weights begin at weights[weight_starts[r]].
+
+
+@compiled
+def _table_of_run(stack, r, tails):
+    """Return run r as (matrix, its head rows' weights, first head row, first and last tail row)."""
+    cells, starts, first, last, run_tails, weight_starts, weights = stack
+    tail_starts = tails[2]
+    begin, end = tail_starts[run_tails[r]], tail_starts[run_tails[r] + 1]
+    height = last[r] - first[r]
+    matrix = cells[starts[r] : starts[r + 1]].reshape((height, end - begin))
+    return matrix, weights[weight_starts[r] : weight_starts[r + 1]], first[r], begin, end
+
+
+@compiled
+def stack_times(stack, tails, tail_joint, out):
+    """Add to the head rows of `out` every table times the joint factors of its tail."""
+    for r in range(len(stack[4])):
+        matrix, weights, first, begin, end = _table_of_run(stack, r, tails)
+        product = np.dot(matrix, tail_joint[begin:end])
+        for row in range(len(product)):
+            for f in range(product.shape[1]):
+                out[first + row, f] += weights[row] * product[row, f]
+
+
+@compiled
+def stack_transposed_times(stack, run, end_run, tails, head_joint, out):
+    """Add to the tail rows of `out` the tables of these runs times their heads' factors."""
+    for r in range(run, end_run):
+        matrix, weights, first, begin, end = _table_of_run(stack, r, tails)
+        right = np.empty((len(weights), head_joint.shape[1]))
+        for row in range(len(weights)):
+            for f in range(right.shape[1]):
+                right[row, f] = weights[row] * head_joint[first + row, f]
+        out[begin:end] += np.dot(matrix.T, right)
+
+
+@compiled
+def stack_cost(stack, tails, head_joint, tail_joint, component_weights):
+    """Return Σ weight · (table − model)² over all cells."""
+    rank = len(component_weights)
+    total = 0.0
+    for r in range(len(stack[4])):
+        matrix, weights, first, begin, end = _table_of_run(stack, r, tails)
+        left = np.ascontiguousarray(head_joint[first : first + len(weights), :rank])
+        right = np.ascontiguousarray(tail_joint[begin:end, :rank])
+        fitted = np.dot(left * component_weights, right.T)
+        for row in range(len(weights)):
+            square = 0.0
+            for column in range(matrix.shape[1]):
+                residual = matrix[row, column] - fitted[row, column]
+                square += residual * residual
+            total += weights[row] * square
+    return total
 
 
 # --- one simplex-constrained block ---------------------------------------------------------------
 
 
 @compiled
-def project_simplex(x, scratch):  # type: ignore[no-untyped-def]
+def project_simplex(x, scratch):
     """Replace x by the nearest point that is non-negative and sums to one."""
     size = len(x)
     total = 0.0
@@ -168,7 +290,7 @@ def project_simplex(x, scratch):  # type: ignore[no-untyped-def]
         least = min(least, x[i])
     shift = (total - 1.0) / size
     if least < shift:  # some level ends at zero: find which, by sorting
-        shift = _simplex_shift(x, scratch)
+        shift = _simplex_shift(x, shift, scratch)
     total = 0.0
     for i in range(size):
         x[i] = max(x[i] - shift, 0.0)
@@ -178,13 +300,18 @@ def project_simplex(x, scratch):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _simplex_shift(x, scratch):  # type: ignore[no-untyped-def]
-    size = len(x)
-    if size > 48:
-        scratch[:size] = np.sort(x)[::-1]
+def _simplex_shift(x, least_shift, scratch):
+    """Return what to subtract; levels not above `least_shift`, a lower bound of it, end at zero."""
+    kept = 0
+    for value in x:
+        if value > least_shift:
+            scratch[kept] = value
+            kept += 1
+    if kept > 48:
+        scratch[:kept] = -np.sort(-scratch[:kept])
     else:
-        for i in range(size):
-            value = x[i]
+        for i in range(1, kept):  # few values: insertion, largest first
+            value = scratch[i]
             j = i
             while j > 0 and scratch[j - 1] < value:
                 scratch[j] = scratch[j - 1]
@@ -192,7 +319,7 @@ def _simplex_shift(x, scratch):  # type: ignore[no-untyped-def]
             scratch[j] = value
     total = scratch[0] - 1.0
     shift = total
-    for i in range(1, size):
+    for i in range(1, kept):
         if scratch[i] * i <= total:
             break
         total += scratch[i]
@@ -201,8 +328,8 @@ def _simplex_shift(x, scratch):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def inverse_of_shifted(gram, rho):  # type: ignore[no-untyped-def]
-    """Return (gram + rho·I)⁻¹ through its Cholesky factor; it is well-conditioned for rho ~ trace."""
+def inverse_of_shifted(gram, rho):
+    """Return (gram + rho·I)⁻¹ by its Cholesky factor; rho ~ trace makes it well-conditioned."""
     rank = len(gram)
     lower = np.zeros((rank, rank))
     for i in range(rank):
@@ -228,35 +355,35 @@ def inverse_of_shifted(gram, rho):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def solve_block(gram, cross, value, dual, per_row, max_iter, tol):  # type: ignore[no-untyped-def]
-    """Run ADMM on one block in place; return (iterations, primal gap, dual gap).
+def solve_block(gram, cross, value, dual, per_row, max_iter, tol):
+    """Run ADMM on one block in place; return (iterations, primal gap, dual gap, moved).
 
     `cross`, `value` and `dual` have shape (rank, size). With `per_row` each row is a simplex (a
-    factor, transposed); otherwise the only column is one (the weights).
+    factor, transposed); otherwise the only column is one (the weights). `moved` is how far the
+    value went in all, relative to its norm.
     """
     rank, size = value.shape
     rho = 0.0
     for f in range(rank):
         rho += gram[f, f] / rank
     if rho <= 0.0:  # no weight on any component: every feasible value is optimal
-        return 0, 0.0, 0.0
+        return 0, 0.0, 0.0, 0.0
+    initial = value.copy()
     solve = inverse_of_shifted(gram, rho)
     target = np.empty((rank, size))
     free = np.empty((rank, size))
     previous = np.empty((rank, size))
     scratch = np.empty(max(rank, size))
     primal_gap = dual_gap = 0.0
-    for iteration in range(1, max_iter + 1):
+    norm = 1.0
+    n_iter = 0
+    while n_iter < max_iter:
+        n_iter += 1
         for f in range(rank):
             for i in range(size):
                 target[f, i] = cross[f, i] + rho * (value[f, i] + dual[f, i])
+        np.dot(solve, target, free)
         for f in range(rank):
-            for i in range(size):
-                free[f, i] = 0.0
-            for g in range(rank):
-                step = solve[f, g]
-                for i in range(size):
-                    free[f, i] += step * target[g, i]
             for i in range(size):
                 previous[f, i] = value[f, i]
                 value[f, i] = free[f, i] - dual[f, i]
@@ -278,31 +405,20 @@ def solve_block(gram, cross, value, dual, per_row, max_iter, tol):  # type: igno
         dual_gap = np.sqrt(change / norm)
         if max(primal_gap, dual_gap) < tol:
             break
-    return iteration, primal_gap, dual_gap
+    moved = 0.0
+    for f in range(rank):
+        for i in range(size):
+            moved += (value[f, i] - initial[f, i]) ** 2
+    return n_iter, primal_gap, dual_gap, np.sqrt(moved / norm)
 
 
-# --- rows of sparse tables, in vector registers --------------------------------------------------
-# A compiler that must fear that two arrays overlap spends more on checking than on adding.
-# These two loops say outright what to keep in registers; `lanes` is a tuple whose length, a part
-# of its type, is the number of columns, so that each width is its own compiled loop.
+# --- sparse tables, in vector registers ----------------------------------------------------------
+# A compiler that must fear that two arrays overlap spends more on checking than on adding. This
+# loop says outright what to keep in registers; `lanes` is a tuple whose length, a part of its
+# type, is the number of columns, so that each width is a compiled loop of its own.
 
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _INT32 = ir.IntType(32)
-
-
-def _vectors_at(builder: Any, pointer: Any, lanes: int) -> list[Any]:
-    base = builder.bitcast(pointer, _VECTOR.as_pointer())
-    return [builder.gep(base, [ir.Constant(_INT32, i)]) for i in range(lanes // LANES)]
-
-
-def _load(builder: Any, pointer: Any) -> Any:
-    vector = builder.load(pointer)
-    vector.align = 8
-    return vector
-
-
-def _store(builder: Any, vector: Any, pointer: Any) -> None:
-    builder.store(vector, pointer).align = 8
 
 
 def _broadcast(builder: Any, scalar: Any) -> Any:
@@ -317,94 +433,85 @@ def _multiply_add(builder: Any, sum_: Any, left: Any, right: Any) -> Any:
     return builder.fadd(sum_, product, flags=("contract",))
 
 
-class _Rows:
-    """A two-dimensional array argument, as pointers to its rows."""
+class _Array:
+    """An array argument of an intrinsic, as loads and stores of vectors of its rows."""
 
-    def __init__(self, context: Any, builder: Any, array_type: Any, array: Any, first: Any) -> None:
-        struct = context.make_array(array_type)(context, builder, array)
-        self.builder = builder
-        self.stride = cgutils.unpack_tuple(builder, struct.shape)[1]
-        self.base = builder.gep(struct.data, [first])
+    def __init__(self, context: Any, builder: Any, kind: Any, argument: Any) -> None:
+        struct = context.make_array(kind)(context, builder, argument)
+        self.builder, self.kind, self.data = builder, kind, struct.data
+        self.shape = cgutils.unpack_tuple(builder, struct.shape)
 
-    def vectors(self, row: Any, lanes: int) -> list[Any]:
-        start = self.builder.mul(row, self.stride)
-        return _vectors_at(self.builder, self.builder.gep(self.base, [start]), lanes)
+    def vectors(self, row: Any, first: Any, lanes: int) -> list[Any]:
+        """Return pointers to the vectors of a row, from column `first` on."""
+        start = self.builder.add(self.builder.mul(row, self.shape[1]), first)
+        base = self.builder.bitcast(self.builder.gep(self.data, [start]), _VECTOR.as_pointer())
+        return [self.builder.gep(base, [ir.Constant(_INT32, i)]) for i in range(lanes // LANES)]
 
+    def load(self, pointer: Any) -> Any:
+        vector = self.builder.load(pointer)
+        vector.align = 8
+        return vector
 
-def _row_intrinsic(scatter: bool) -> Any:
-    @intrinsic
-    def over_row(_, fixed, row, moving, first, columns, values, scale, begin, end, lanes):  # type: ignore[no-untyped-def]
-        width = lanes.count
-        signature = types.void(
-            fixed, types.intp, moving, types.intp, columns, values, types.float64,
-            types.intp, types.intp, lanes,
-        )  # fmt: skip
+    def store(self, vector: Any, pointer: Any) -> None:
+        self.builder.store(vector, pointer).align = 8
 
-        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-            fixed, row, moving, first, columns, values, scale, begin, end, _ = args
-            kinds = signature.args
-            own = _Rows(context, builder, kinds[0], fixed, first).vectors(row, width)
-            others = _Rows(context, builder, kinds[2], moving, first)
-            column_at = context.make_array(kinds[4])(context, builder, columns).data
-            value_at = context.make_array(kinds[5])(context, builder, values).data
-            held = [_load(builder, pointer) for pointer in own]
-            if scatter:
-                factor = _broadcast(builder, scale)
-                held = [builder.fmul(vector, factor) for vector in held]
-            else:
-                sums = [
-                    cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, [0.0] * LANES))
-                    for _ in held
-                ]
-            step = ir.Constant(begin.type, 1)
-            with cgutils.for_range_slice(builder, begin, end, step) as (entry, _):
-                column = builder.zext(builder.load(builder.gep(column_at, [entry])), begin.type)
-                value = _broadcast(builder, builder.load(builder.gep(value_at, [entry])))
-                for k, pointer in enumerate(others.vectors(column, width)):
-                    other = _load(builder, pointer)
-                    if scatter:
-                        _store(builder, _multiply_add(builder, other, value, held[k]), pointer)
-                    else:
-                        total = _multiply_add(builder, builder.load(sums[k]), value, other)
-                        builder.store(total, sums[k])
-            if not scatter:
-                factor = _broadcast(builder, scale)
-                for k, pointer in enumerate(own):
-                    total = _multiply_add(builder, held[k], factor, builder.load(sums[k]))
-                    _store(builder, total, pointer)
-            return context.get_dummy_value()
+    def number(self, index: Any) -> Any:
+        """Return an entry as a double."""
+        entry = self.builder.load(self.builder.gep(self.data, [index]))
+        if isinstance(self.kind.dtype, types.Integer):
+            return self.builder.uitofp(entry, ir.DoubleType())
+        return entry
 
-        return signature, codegen
-
-    return over_row
+    def index(self, index: Any) -> Any:
+        """Return an unsigned entry as an index."""
+        entry = self.builder.load(self.builder.gep(self.data, [index]))
+        return self.builder.zext(entry, index.type)
 
 
-_gather_row = _row_intrinsic(scatter=False)
-_scatter_row = _row_intrinsic(scatter=True)
+@intrinsic
+def _add_sparse_row(_, out, row, right, first, columns, values, scale, begin, end, lanes):
+    """out[row] += scale · Σ over entries begin:end of values[entry] · right[columns[entry]]."""
+    width = lanes.count
+    index = types.intp
+    signature = types.void(
+        out, index, right, index, columns, values, types.float64, index, index, lanes
+    )
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        out, right = (_Array(context, builder, kinds[k], args[k]) for k in (0, 2))
+        columns, values = (_Array(context, builder, kinds[k], args[k]) for k in (4, 5))
+        row, first, scale, begin, end = (args[k] for k in (1, 3, 6, 7, 8))
+        zero = ir.Constant(_VECTOR, [0.0] * LANES)
+        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(width // LANES)]
+        step = ir.Constant(begin.type, 1)
+        with cgutils.for_range_slice(builder, begin, end, step) as (entry, _):
+            value = _broadcast(builder, values.number(entry))
+            source = right.vectors(columns.index(entry), first, width)
+            for sum_, pointer in zip(sums, source, strict=True):
+                total = _multiply_add(builder, builder.load(sum_), value, right.load(pointer))
+                builder.store(total, sum_)
+        factor = _broadcast(builder, scale)
+        for sum_, pointer in zip(sums, out.vectors(row, first, width), strict=True):
+            total = _multiply_add(builder, out.load(pointer), factor, builder.load(sum_))
+            out.store(total, pointer)
+        return context.get_dummy_value()
+
+    return signature, codegen
 
 
 @compiled
-def sparse_times(ptr, columns, values, scale, right, out, first, lanes):  # type: ignore[no-untyped-def]
+def add_sparse_product(ptr, columns, values, scale, right, out, first, lanes):
     """Add scale · (sparse @ right) to `out`, for len(lanes) columns from `first` on."""
     for row in range(len(ptr) - 1):
         if ptr[row] < ptr[row + 1]:
-            _gather_row(
+            _add_sparse_row(
                 out, row, right, first, columns, values, scale, ptr[row], ptr[row + 1], lanes
             )
 
 
 @compiled
-def sparse_transposed_times(ptr, columns, values, scale, right, out, first, lanes):  # type: ignore[no-untyped-def]
-    """Add scale · (sparseᵀ @ right) to `out`, for len(lanes) columns from `first` on."""
-    for row in range(len(ptr) - 1):
-        if ptr[row] < ptr[row + 1]:
-            _scatter_row(
-                right, row, out, first, columns, values, scale, ptr[row], ptr[row + 1], lanes
-            )
-
-
-@compiled
-def sparse_cost(ptr, columns, values, left, right):  # type: ignore[no-untyped-def]
+def sparse_cost(ptr, columns, values, scale, left, right):
     """Return Σ over stored cells of (x − x̂)² − x̂², with x̂ = left[row] · right[column]."""
     total = 0.0
     for row in range(len(ptr) - 1):
@@ -412,7 +519,8 @@ def sparse_cost(ptr, columns, values, left, right):  # type: ignore[no-untyped-d
             fitted = 0.0
             for f in range(left.shape[1]):
                 fitted += left[row, f] * right[columns[entry], f]
-            total += values[entry] * (values[entry] - 2.0 * fitted)
+            value = scale * values[entry]
+            total += value * (value - 2.0 * fitted)
     return total
 
 
@@ -420,7 +528,7 @@ def sparse_cost(ptr, columns, values, left, right):  # type: ignore[no-untyped-d
 
 
 @compiled
-def add_log_likelihoods(columns, log_factors, offsets, chosen, begin, end, out):  # type: ignore[no-untyped-def]
+def add_log_likelihoods(columns, log_factors, offsets, chosen, begin, end, out):
     """Add to out[row, f] the log-probability of the row's observed cells given component f."""
     rank = out.shape[1]
     for row in range(begin, end):
@@ -433,7 +541,7 @@ def add_log_likelihoods(columns, log_factors, offsets, chosen, begin, end, out):
 
 
 @compiled
-def normalise_logs(logs, begin, end, totals):  # type: ignore[no-untyped-def]
+def normalise_logs(logs, begin, end, totals):
     """Replace each row of logs by its softmax; `totals` gets the log of what it summed to."""
     rank = logs.shape[1]
     for row in range(begin, end):
@@ -453,7 +561,7 @@ def normalise_logs(logs, begin, end, totals):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def draw_levels(cumulative, components, uniforms, out):  # type: ignore[no-untyped-def]
+def draw_levels(cumulative, components, uniforms, out):
     """Set out[row] to the first level whose cumulative probability exceeds the row's uniform."""
     for row in range(len(out)):
         level = 0

@@ -76,7 +76,9 @@ class Marginal:
         try:
             return np.ascontiguousarray(self.table, dtype=np.float64)
         except (TypeError, ValueError):
-            raise JointPMFError(f"the table of {listing(self.names)} is not an array of numbers") from None
+            raise JointPMFError(
+                f"the table of {listing(self.names)} is not an array of numbers"
+            ) from None
 
     def _checked_total(self, table: Table) -> float:
         cells = table.values if isinstance(table, SparseTable) else table
@@ -275,7 +277,9 @@ class MarginalSet:
         )
         middle = (worst.first_probability + worst.second_probability) / 2
         noise = sum(1 / m.n_obs for m in (first, second) if m.n_obs is not None)
-        return worst if worst.by > tolerance + 4 * math.sqrt(middle * (1 - middle) * noise) else None
+        return (
+            worst if worst.by > tolerance + 4 * math.sqrt(middle * (1 - middle) * noise) else None
+        )
 
     @property
     def subsets(self) -> list[Subset]:
@@ -297,9 +301,8 @@ class MarginalSet:
     def __repr__(self) -> str:
         """Say how many marginals of which orders there are."""
         orders = ", ".join(map(str, sorted({marginal.order for marginal in self.marginals})))
-        return (
-            f"MarginalSet({len(self)} marginals of order {orders} over {len(self.domain)} variables)"
-        )
+        over = f"over {len(self.domain)} variables"
+        return f"MarginalSet({len(self)} marginals of order {orders} {over})"
 
 
 def _with_own_rows(names: tuple[str, ...], table: Table, like: Marginal) -> Marginal:
@@ -318,7 +321,9 @@ def subsets_of(
     if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order < 1:
         raise JointPMFError(f"the order must be a whole number of at least 1, not {order!r}")
     if order > len(domain):
-        raise JointPMFError(f"marginals of order {order} need {order} variables; there are {len(domain)}")
+        raise JointPMFError(
+            f"marginals of order {order} need {order} variables; there are {len(domain)}"
+        )
     return list(combinations(range(len(domain)), int(order)))
 
 
@@ -392,5 +397,7 @@ def checked_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
         raise JointPMFError(f"there are {weights.size} sample weights for {n_rows} rows")
     if not np.isfinite(weights).all() or (weights < 0).any():
         row = int(np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[0])
-        raise JointPMFError(f"the sample weight of row {row} is {weights[row]}; it must be at least 0")
+        raise JointPMFError(
+            f"the sample weight of row {row} is {weights[row]}; it must be at least 0"
+        )
     return weights

@@ -9,72 +9,109 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 SPARSE_BELOW = 1 / 3
-"""A table with a smaller part of non-zero cells is kept sparse: smaller and faster from there on."""
+"""A table with a smaller part of non-zero cells is kept sparse: that is smaller and faster."""
 
 SMALLEST_SPARSE = 4096
 """Tables of fewer cells are always dense: the product of so few costs nothing."""
 
 
-@dataclass(frozen=True)
-class SparseTable:
-    """The non-zero cells of a table, as the compressed rows of its matrix form.
+class CompressedRows(NamedTuple):
+    """The non-zero entries of a matrix, row after row: row r has the entries ptr[r]:ptr[r + 1]."""
 
-    `np.asarray` gives the dense table.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> table = SparseTable.of_cells(np.array([1, 5]), np.array([0.25, 0.75]), (2, 3))
-    >>> np.asarray(table).tolist()
-    [[0.0, 0.25, 0.0], [0.0, 0.0, 0.75]]
-    """
-
-    shape: tuple[int, ...]
     ptr: np.ndarray
     columns: np.ndarray
     values: np.ndarray
 
     @classmethod
-    def of_cells(
-        cls, cells: np.ndarray, values: np.ndarray, shape: tuple[int, ...]
-    ) -> SparseTable:
+    def of_entries(
+        cls, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int]
+    ) -> CompressedRows:
+        """Return entries that are ordered by row and column, in the smallest types for them."""
+        ptr = np.zeros(shape[0] + 1, np.int64)
+        np.cumsum(np.bincount(rows, minlength=shape[0]), out=ptr[1:])
+        if values.dtype.kind in "iu":
+            values = values.astype(_unsigned(int(values.max(initial=0))))
+        return cls(ptr, columns.astype(_unsigned(shape[1] - 1)), np.ascontiguousarray(values))
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The row of every entry."""
+        return np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))
+
+
+def _unsigned(largest: int) -> type[np.unsignedinteger]:
+    return np.uint16 if largest < 2**16 else np.uint32
+
+
+@dataclass(frozen=True)
+class SparseTable:
+    """The non-zero cells of a table: `scale` times the entries of its matrix form.
+
+    Counts stay the small integers that they are, also when the table is made to sum to one;
+    `np.asarray` gives the dense table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = SparseTable.of_cells(np.array([1, 5]), np.array([1, 3]), (2, 3)) / 4
+    >>> np.asarray(table).tolist()
+    [[0.0, 0.25, 0.0], [0.0, 0.0, 0.75]]
+    """
+
+    shape: tuple[int, ...]
+    entries: CompressedRows
+    scale: float = 1.0
+
+    @classmethod
+    def of_cells(cls, cells: np.ndarray, values: np.ndarray, shape: tuple[int, ...]) -> SparseTable:
         """Return the table with these values at these increasing flat cells."""
-        n_rows, n_columns = matrix_shape(shape)
-        rows, columns = np.divmod(cells, n_columns)
-        ptr = np.zeros(n_rows + 1, np.int64)
-        np.cumsum(np.bincount(rows, minlength=n_rows), out=ptr[1:])
-        small = np.uint16 if n_columns <= 2**16 else np.uint32
-        return cls(tuple(shape), ptr, columns.astype(small), np.ascontiguousarray(values))
+        matrix = matrix_shape(shape)
+        rows, columns = np.divmod(cells, matrix[1])
+        return cls(tuple(shape), CompressedRows.of_entries(rows, columns, values, matrix))
 
     @property
     def nbytes(self) -> int:
         """Bytes that the table takes."""
-        return self.ptr.nbytes + self.columns.nbytes + self.values.nbytes
+        return sum(part.nbytes for part in self.entries)
 
     @property
     def cells(self) -> np.ndarray:
         """The flat cells that are stored, increasing."""
-        rows = np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))
-        return rows * matrix_shape(self.shape)[1] + self.columns
+        return self.entries.rows * matrix_shape(self.shape)[1] + self.entries.columns
+
+    @property
+    def values(self) -> np.ndarray:
+        """What the stored cells hold."""
+        return self.entries.values if self.scale == 1.0 else self.entries.values * self.scale
 
     def sum(self) -> Any:
         """Return the sum of all cells."""
-        return self.values.sum()
+        return self.entries.values.sum() * self.scale
+
+    def transposed_entries(self) -> CompressedRows:
+        """Return the entries of the transposed matrix form, before scaling."""
+        n_rows, n_columns = matrix_shape(self.shape)
+        order = np.argsort(self.entries.columns, kind="stable")
+        rows, values = self.entries.rows[order], self.entries.values[order]
+        columns = self.entries.columns[order].astype(np.int64)
+        return CompressedRows.of_entries(columns, rows, values, (n_columns, n_rows))
 
     def __truediv__(self, total: float) -> SparseTable:
         """Return the table with every cell divided by a number."""
-        return SparseTable(self.shape, self.ptr, self.columns, self.values / total)
+        return SparseTable(self.shape, self.entries, self.scale / total)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return the dense table."""
-        dense = np.zeros(math.prod(self.shape), dtype or self.values.dtype)
-        dense[self.cells] = self.values
+        values = self.values
+        if values.dtype.kind == "u":
+            values = values.astype(np.int64)
+        dense = np.zeros(math.prod(self.shape), dtype or values.dtype)
+        dense[self.cells] = values
         return dense.reshape(self.shape)
 
 
@@ -98,20 +135,20 @@ def compact(table: np.ndarray) -> Table:
 
 def add(first: Table, second: Table) -> Table:
     """Return the sum of two tables of one shape, again sparse only where that is worth it."""
-    if isinstance(first, SparseTable) and isinstance(second, SparseTable):
-        total = _as_scipy(first) + _as_scipy(second)
-        total.sort_indices()
-        coordinates = total.tocoo()
-        cells = coordinates.row.astype(np.int64) * total.shape[1] + coordinates.col
-        if len(cells) >= SPARSE_BELOW * math.prod(first.shape):
-            return np.asarray(first) + np.asarray(second)
-        return SparseTable.of_cells(cells, total.data, first.shape)
-    return compact(np.asarray(first) + np.asarray(second))
+    if not (isinstance(first, SparseTable) and isinstance(second, SparseTable)):
+        return compact(np.asarray(first) + np.asarray(second))
+    cells = np.concatenate([first.cells, second.cells])
+    values = np.concatenate([_wide(first.values), _wide(second.values)])
+    cells, where = np.unique(cells, return_inverse=True)
+    totals = np.zeros(len(cells), values.dtype)
+    np.add.at(totals, where, values)
+    if len(cells) >= SPARSE_BELOW * math.prod(first.shape):
+        return np.asarray(first) + np.asarray(second)
+    return SparseTable.of_cells(cells, totals, first.shape)
 
 
-def _as_scipy(table: SparseTable) -> Any:
-    parts = (table.values, table.columns.astype(np.int64), table.ptr)
-    return sparse.csr_array(parts, shape=matrix_shape(table.shape))
+def _wide(values: np.ndarray) -> np.ndarray:
+    return values.astype(np.int64) if values.dtype.kind == "u" else values
 
 
 def sum_onto(table: Table, axis: int) -> np.ndarray:
@@ -131,5 +168,6 @@ def transpose(table: Table, axes: tuple[int, ...]) -> Table:
         shape = tuple(table.shape[k] for k in axes)
         cells = np.ravel_multi_index(tuple(levels[k] for k in axes), shape)
         order = np.argsort(cells)
-        return SparseTable.of_cells(cells[order], table.values[order], shape)
+        moved = SparseTable.of_cells(cells[order], table.entries.values[order], shape)
+        return SparseTable(shape, moved.entries, table.scale)
     return np.ascontiguousarray(table.transpose(axes))

@@ -7,7 +7,8 @@ threads are ours, over tasks whose results do not depend on who runs them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -36,15 +37,29 @@ def limited_to(count: int) -> Iterator[None]:
         _limit = before
 
 
-def run_all(tasks: list[Callable[[], None]]) -> None:
-    """Run tasks that write to places of their own, and return when all are done."""
-    workers = min(n_threads(), len(tasks))
-    if workers <= 1:
-        for task in tasks:
+def run_all(tasks: Sequence[Callable[[], None]]) -> None:
+    """Run tasks that write to places of their own, and return when all are done.
+
+    The calling thread works too; the others only help.
+    """
+    waiting = deque(tasks)
+
+    def work() -> None:
+        while waiting:
+            try:
+                task = waiting.popleft()
+            except IndexError:  # another thread was faster
+                return
             task()
-    else:
-        for future in [_pool(workers, os.getpid()).submit(task) for task in tasks]:
-            future.result()
+
+    n_helpers = min(n_threads(), len(tasks)) - 1
+    helpers = [_pool(n_helpers, os.getpid()).submit(work) for _ in range(n_helpers)]
+    try:
+        work()
+    finally:
+        waiting.clear()
+        for helper in helpers:
+            helper.result()
 
 
 @cache

@@ -1,0 +1,1 @@
+"""How a joint PMF is found: one loop, one objective, and a file per method."""

@@ -15,6 +15,8 @@ class BlockResult(NamedTuple):
     n_iter: int
     primal_gap: float
     dual_gap: float
+    moved: float
+    """How far the block went in all, relative to its norm."""
 
 
 def solve_block(

@@ -8,8 +8,14 @@ from jointpmf.solvers.admm import BlockResult, solve_block
 from jointpmf.solvers.loop import State
 from jointpmf.solvers.objective import Block, CoupledLeastSquares, Point
 
-INNER_ITER = 20
-INNER_TOL = 1e-8
+INNER_ITER = 200
+"""Steps of ADMM that one visit to a block may take."""
+
+INNER_PRECISION = 0.01
+"""A block is solved to this part of how far its last visit moved it: more would be in vain while
+the other blocks still move, and less would hold the sweeps up."""
+
+SMALLEST_TOL = 1e-12
 
 CANCELLATION = 1e-7
 """Below this part of ‖X‖² the cheap form of the objective has lost its digits to cancellation."""
@@ -18,16 +24,16 @@ CANCELLATION = 1e-7
 class AOADMM:
     """Alternating optimisation with ADMM, as a solver for the loop.
 
-    The dual of each block is kept from sweep to sweep; nothing else is.
+    From sweep to sweep each block keeps its dual, and how far it moved.
     """
 
     def __init__(self, objective: CoupledLeastSquares) -> None:
         self.objective = objective
         self.domain = objective.domain
         self.floor = 1e-30 * objective.norm
-        rank = objective.rank
-        self.weight_dual = np.zeros((rank, 1))
-        self.factor_duals = np.zeros((int(self.domain.offsets[-1]) * rank))
+        sizes = [*self.domain.sizes, 1]  # the weights are the last block
+        self._duals = [np.zeros((objective.rank, size)) for size in sizes]
+        self._moved = np.ones(len(sizes))
 
     def start(self, point: Point) -> State:
         """Return the state at a feasible point."""
@@ -36,37 +42,32 @@ class AOADMM:
     def step(self, state: State) -> State:
         """Return the state after one sweep over all blocks."""
         point = state.point.copy()
-        gaps = []
-        for block in self.objective.sweep(point):
-            gaps.append(self._update(block, point))
-        primal_gap = max(result.primal_gap for result in gaps)
-        dual_gap = max(result.dual_gap for result in gaps)
+        results = []
+        for b, block in enumerate(self.objective.sweep(point)):
+            results.append(self._solve(b, block, point))
+        primal_gap = max(result.primal_gap for result in results)
+        dual_gap = max(result.dual_gap for result in results)
         return State(point, self._objective_after(block, point), primal_gap, dual_gap)
 
-    def _update(self, block: Block, point: Point) -> BlockResult:
-        dual = self._dual(block)
-        value = point.weights[:, None] if block.rows is None else point.factors[block.rows].T
-        value = np.ascontiguousarray(value)
+    def _solve(self, b: int, block: Block, point: Point) -> BlockResult:
+        is_factor = block.rows is not None
+        value = point.factors[block.rows].T if is_factor else point.weights[:, None]
+        value = np.array(value, order="C")
         result = solve_block(
             block.gram,
             block.cross,
             value,
-            dual,
-            per_row=block.rows is not None,
+            self._duals[b],
+            per_row=is_factor,
             max_iter=INNER_ITER,
-            tol=INNER_TOL,
+            tol=max(INNER_PRECISION * self._moved[b], SMALLEST_TOL),
         )
-        if block.rows is None:
-            point.weights[:] = value[:, 0]
-        else:
+        self._moved[b] = result.moved
+        if is_factor:
             point.factors[block.rows] = value.T
+        else:
+            point.weights[:] = value[:, 0]
         return result
-
-    def _dual(self, block: Block) -> np.ndarray:
-        if block.rows is None:
-            return self.weight_dual
-        rank = self.objective.rank
-        return self.factor_duals[block.rows.start * rank : block.rows.stop * rank].reshape(rank, -1)
 
     def _objective_after(self, weights_block: Block, point: Point) -> float:
         """Return the objective at the end of a sweep, from the last block unless that cancels."""

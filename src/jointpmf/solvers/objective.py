@@ -6,15 +6,17 @@ Work is shared between the modes of a marginal and between marginals. The variab
 in order, are split in a *head* and a *tail*, and its table is a matrix, head cells by tail cells.
 In a sweep over the variables every head is updated before its tails, so two products per table
 serve all of its modes (eq. 10): tables against the tails of the last sweep, for the heads; then,
-as soon as a head is done, tables against the new heads, for the tails. Small tables with one tail
-stand under each other in one matrix; large ones stay where they are, and nothing is copied.
+as soon as a head is done, tables against the new heads, for the tails. Small tables are copied
+under each other and multiplied in one compiled pass; large ones stay where they are.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -24,19 +26,17 @@ from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError
 from jointpmf.marginals import MarginalSet
 from jointpmf.pmf import JointPMF
-from jointpmf.tables import SparseTable, Table, matrix_shape
+from jointpmf.tables import CompressedRows, SparseTable, Table, matrix_shape
 from jointpmf.threads import run_all
 
-STACK_BELOW = 2**16
-"""Tables of fewer cells are copied into one matrix with their neighbours."""
+STACK_BELOW = 2**15
+"""Tables of fewer cells are copied into one stack with their neighbours."""
 
-THREAD_ABOVE = 2**22
-"""Multiplications below which threads cost more than they bring."""
+N_CHUNKS = 2
+"""Parts into which large tables are shared out, each with sums of its own; fixed, so that the
+bits do not depend on the number of threads."""
 
-N_CHUNKS = 4
-"""Parts of the work on heads, each with sums of its own; fixed, so that the bits are too."""
-
-COST_ROWS = 2**18
+RESIDUAL_CELLS = 2**18
 """Cells of the largest block of residuals that is formed at once."""
 
 
@@ -75,38 +75,59 @@ class Block:
 
 
 class _Groups:
-    """Distinct groups of variables whose joint cells lie one after the other in buffers."""
+    """Distinct groups of variables, and their layout in buffers with a row per joint cell."""
 
-    def __init__(self, groups: set[tuple[int, ...]], sizes: np.ndarray) -> None:
+    def __init__(self, groups: set[tuple[int, ...]], sizes: Sequence[int]) -> None:
         # by last variable first: all heads below a tail are then neighbours
         self.members = sorted(groups, key=lambda group: group[::-1])
         self.id_of = {group: g for g, group in enumerate(self.members)}
-        self.variables = np.array([n for group in self.members for n in group], np.int64)
-        self.ptr = _cumulative([len(group) for group in self.members])
-        self.starts = _cumulative([int(np.prod(sizes[list(group)])) for group in self.members])
+        self.all = np.arange(len(self.members))
+        self.layout = (
+            np.array([n for group in self.members for n in group], np.int64),
+            _cumulative([len(group) for group in self.members]),
+            _cumulative([math.prod(sizes[n] for n in group) for group in self.members]),
+        )
 
     @property
     def n_cells(self) -> int:
-        return int(self.starts[-1])
+        return int(self.layout[2][-1])
 
     def rows(self, g: int) -> slice:
-        return slice(int(self.starts[g]), int(self.starts[g + 1]))
+        return slice(int(self.layout[2][g]), int(self.layout[2][g + 1]))
 
-    def where(self, condition: Callable[[tuple[int, ...]], bool]) -> np.ndarray:
-        return np.array([g for g, group in enumerate(self.members) if condition(group)], np.int64)
+    def by_variable(
+        self, n_variables: int, keys: Callable[[tuple[int, ...]], Sequence[int]]
+    ) -> list[np.ndarray]:
+        """Return, for each variable, the groups that list it among their keys."""
+        return _positions_by_key([keys(group) for group in self.members], n_variables)
 
 
 @dataclass(frozen=True)
-class _Run:
-    """Tables with one tail and neighbouring heads, as one matrix: head rows by tail cells."""
+class _Piece:
+    """One table as a matrix: rows of the head buffer by cells of one tail."""
 
     rows: slice
+    tail: int
+    tail_rows: slice
+    first_of_tail: int
     matrix: np.ndarray | SparseTable
-    weight: Any  # a number, or one per row
+    weight: float
+
+    @property
+    def is_small(self) -> bool:
+        return isinstance(self.matrix, np.ndarray) and self.matrix.size < STACK_BELOW
 
     @property
     def n_entries(self) -> int:
-        return self.matrix.values.size if isinstance(self.matrix, SparseTable) else self.matrix.size
+        if isinstance(self.matrix, SparseTable):
+            return self.matrix.entries.values.size
+        return self.matrix.size
+
+    @cached_property
+    def transposed(self) -> CompressedRows:
+        """Of a sparse table, its entries by column: a product then reads where it would scatter."""
+        assert isinstance(self.matrix, SparseTable)
+        return self.matrix.transposed_entries()
 
 
 class CoupledLeastSquares:
@@ -126,49 +147,80 @@ class CoupledLeastSquares:
         self.domain = marginals.domain
         self.rank = rank
         self.weights = marginal_weights(marginals, weighting)
-        self._sizes = np.array(self.domain.sizes, np.int64)
+        self.norm = float(
+            sum(w * _square(m.table) for w, m in zip(self.weights, marginals, strict=True))
+        )
         subsets = marginals.subsets
-        self._heads = _Groups({s[: len(s) // 2] for s in subsets}, self._sizes)
-        self._tails = _Groups({s[len(s) // 2 :] for s in subsets}, self._sizes)
-        self._runs = self._build_runs(subsets, [m.table for m in marginals])
-        self.norm = float(sum(w * _square(m.table) for w, m in zip(self.weights, marginals, strict=True)))
+        self._heads = _Groups({s[: len(s) // 2] for s in subsets}, self.domain.sizes)
+        self._tails = _Groups({s[len(s) // 2 :] for s in subsets}, self.domain.sizes)
+        pieces = self._pieces(subsets, [m.table for m in marginals])
+        self._stack_small([piece for piece in pieces if piece.is_small])
+        self._share_large([piece for piece in pieces if not piece.is_small])
         self._index(subsets)
         self._allocate()
 
     # --- what does not change ------------------------------------------------------------------
 
-    def _build_runs(self, subsets: Sequence[tuple[int, ...]], tables: list[Table]) -> list[list[_Run]]:
-        """Return the runs of every tail, heads in order."""
-        pieces: list[list[_Run]] = [[] for _ in self._tails.members]
+    def _pieces(self, subsets: Sequence[tuple[int, ...]], tables: list[Table]) -> list[_Piece]:
+        """Return all tables as matrices, in the order in which a sweep needs their tails."""
+        pieces = []
         for subset, table, weight in zip(subsets, tables, self.weights, strict=True):
             half = len(subset) // 2
             rows = self._heads.rows(self._heads.id_of[subset[:half]])
-            matrix = table if isinstance(table, SparseTable) else table.reshape(matrix_shape(table.shape))
-            pieces[self._tails.id_of[subset[half:]]].append(_Run(rows, matrix, float(weight)))
-        return [_stacked(sorted(runs, key=lambda run: run.rows.start)) for runs in pieces]
+            tail = self._tails.id_of[subset[half:]]
+            if isinstance(table, np.ndarray):
+                table = table.reshape(matrix_shape(table.shape))
+            pieces.append(
+                _Piece(rows, tail, self._tails.rows(tail), subset[half], table, float(weight))
+            )
+        return sorted(pieces, key=lambda p: (p.first_of_tail, p.tail, p.rows.start))
+
+    def _stack_small(self, pieces: list[_Piece]) -> None:
+        """Copy small tables into one stack; neighbours with one tail make one run of it."""
+        runs: list[list[_Piece]] = []
+        for piece in pieces:
+            last = runs[-1][-1] if runs else None
+            if last and last.tail == piece.tail and last.rows.stop == piece.rows.start:
+                runs[-1].append(piece)
+            else:
+                runs.append([piece])
+        heights = [run[-1].rows.stop - run[0].rows.start for run in runs]
+        self._stack = (
+            np.concatenate([np.empty(0)] + [p.matrix.reshape(-1) for p in pieces]),  # type: ignore[union-attr]
+            _cumulative([sum(p.n_entries for p in run) for run in runs]),
+            np.array([run[0].rows.start for run in runs], np.int64),
+            np.array([run[-1].rows.stop for run in runs], np.int64),
+            np.array([run[0].tail for run in runs], np.int64),
+            _cumulative(heights),
+            np.repeat([p.weight for p in pieces], [p.rows.stop - p.rows.start for p in pieces]),
+        )
+        firsts = [run[0].first_of_tail for run in runs]
+        self._runs_until = np.searchsorted(firsts, np.arange(len(self.domain) + 1))
+
+    def _share_large(self, pieces: list[_Piece]) -> None:
+        """Deal the large tables out in chunks of equal work, for each first variable of a tail."""
+        n_chunks = N_CHUNKS if pieces else 1
+        self._large: list[list[list[_Piece]]] = [
+            [[] for _ in range(n_chunks)] for _ in range(len(self.domain))
+        ]
+        for first, chunks in enumerate(self._large):
+            load = np.zeros(n_chunks)
+            mine = [piece for piece in pieces if piece.first_of_tail == first]
+            for piece in sorted(mine, key=lambda p: -p.n_entries):
+                chunks[load.argmin()].append(piece)
+                load[load.argmin()] += piece.n_entries
 
     def _index(self, subsets: Sequence[tuple[int, ...]]) -> None:
-        """Note which groups and subsets each variable is in, and how work is split."""
+        """Note which groups and subsets each variable is in."""
         n_all = len(self.domain)
         self._subsets = np.array([n for s in subsets for n in s], np.int64)
         self._subset_ptr = _cumulative([len(s) for s in subsets])
         self._all_subsets = np.arange(len(subsets))
-        holders: list[list[int]] = [[] for _ in range(n_all)]
-        for s, subset in enumerate(subsets):
-            for n in subset:
-                holders[n].append(s)
-        self._subsets_with = [np.array(h, np.int64) for h in holders]
-        self._heads_with = _groups_by(self._heads, n_all, lambda group: group)
-        self._tails_with = _groups_by(self._tails, n_all, lambda group: group)
-        self._heads_ending = _groups_by(self._heads, n_all, lambda group: group[-1:])
-        self._tails_starting = _groups_by(self._tails, n_all, lambda group: group[:1])
-        self._work = np.array([sum(run.n_entries for run in runs) for runs in self._runs]) * self.rank
-        n_chunks = N_CHUNKS if self._work.sum() > THREAD_ABOVE else 1
-        self._chunks: list[list[int]] = [[] for _ in range(n_chunks)]
-        load = np.zeros(n_chunks)
-        for t in np.argsort(-self._work, kind="stable"):
-            self._chunks[load.argmin()].append(int(t))
-            load[load.argmin()] += self._work[t]
+        self._subsets_with = _positions_by_key(subsets, n_all)
+        self._heads_with = self._heads.by_variable(n_all, lambda group: group)
+        self._tails_with = self._tails.by_variable(n_all, lambda group: group)
+        self._heads_ending = self._heads.by_variable(n_all, lambda group: group[-1:])
+        self._tails_starting = self._tails.by_variable(n_all, lambda group: group[:1])
 
     def _allocate(self) -> None:
         width = -(-self.rank // kernels.LANES) * kernels.LANES
@@ -176,12 +228,14 @@ class CoupledLeastSquares:
         self._grams = np.zeros((len(self.domain), self.rank, self.rank))
         self._head_joint = _aligned_zeros(self._heads.n_cells, width)
         self._tail_joint = _aligned_zeros(self._tails.n_cells, width)
-        self._tail_sums = _aligned_zeros(self._tails.n_cells, width)
-        self._chunk_sums = [_aligned_zeros(self._heads.n_cells, width) for _ in self._chunks]
+        n_chunks = len(self._large[0])
+        self._head_sums = [_aligned_zeros(self._heads.n_cells, width) for _ in range(n_chunks)]
+        self._tail_sums = [_aligned_zeros(self._tails.n_cells, width) for _ in range(n_chunks)]
         self._column_parts = [
             (first, (0.0,) * min(kernels.MAX_LANES, width - first))
             for first in range(0, width, kernels.MAX_LANES)
         ]
+        self._ones = np.ones(self.rank)
 
     # --- a sweep -------------------------------------------------------------------------------
 
@@ -191,136 +245,138 @@ class CoupledLeastSquares:
         Whoever iterates may write the block's new value into `point` before asking for the next:
         every block is seen with the newest values of all others.
         """
+        offsets = self.domain.offsets
         self._load(point)
         self._contract_tails()
+        for sums in self._tail_sums:
+            sums[:] = 0.0
         for n in range(len(self.domain)):
-            self._contract_heads(self._tails_starting[n])
-            rows = slice(int(self.domain.offsets[n]), int(self.domain.offsets[n + 1]))
-            yield Block(rows, self._factor_gram(n, point.weights), self._factor_cross(n, point.weights))
+            self._contract_heads(n)
+            rows = slice(int(offsets[n]), int(offsets[n + 1]))
+            yield Block(rows, self._factor_gram(n, point), self._factor_cross(n, point))
             self._factors[rows, : self.rank] = point.factors[rows]
-            kernels.factor_grams(self._factors, self.domain.offsets, np.array([n]), self._grams)
+            kernels.factor_grams(self._factors, offsets, n, n + 1, self._grams)
             self._join(self._heads, self._heads_ending[n], self._head_joint)
-        self._join(self._tails, self._tails.where(bool), self._tail_joint)
-        yield Block(None, self._subset_gram(self._all_subsets, -1), self._weight_cross())
+        self._join(self._tails, self._tails.all, self._tail_joint)
+        yield Block(None, self._gram(self._all_subsets, -1, self._ones), self._weight_cross())
 
     def _load(self, point: Point) -> None:
+        """Bring everything that depends on the factors alone up to date, if it is not already."""
+        if np.array_equal(self._factors[:, : self.rank], point.factors):
+            return  # a sweep ends with everything it needs to begin again
         self._factors[:, : self.rank] = point.factors
-        everything = np.arange(len(self.domain))
-        kernels.factor_grams(self._factors, self.domain.offsets, everything, self._grams)
-        self._join(self._heads, np.arange(len(self._heads.members)), self._head_joint)
-        self._join(self._tails, np.arange(len(self._tails.members)), self._tail_joint)
+        n_all = len(self.domain)
+        kernels.factor_grams(self._factors, self.domain.offsets, 0, n_all, self._grams)
+        self._join(self._heads, self._heads.all, self._head_joint)
+        self._join(self._tails, self._tails.all, self._tail_joint)
 
     def _join(self, groups: _Groups, chosen: np.ndarray, joint: np.ndarray) -> None:
-        kernels.khatri_rao(
-            self._factors, self.domain.offsets, self._sizes,
-            groups.variables, groups.ptr, groups.starts, chosen, joint,
-        )  # fmt: skip
+        kernels.khatri_rao(self._factors, self.domain.offsets, groups.layout, chosen, joint)
 
     def _contract_tails(self) -> None:
-        """Sum the tails out of all tables, for the heads: one product per run."""
-        tasks: list[Callable[[], None]] = [
-            partial(self._contract_tails_of, tails, sums)
-            for tails, sums in zip(self._chunks, self._chunk_sums, strict=True)
-        ]
-        run_all(tasks)
-        for sums in self._chunk_sums[1:]:
-            self._chunk_sums[0] += sums
+        """Sum the tails out of all tables, for the heads."""
+        run_all([partial(self._contract_tails_of, c) for c in range(len(self._head_sums))])
+        total = self._head_sums[0]
+        for sums in self._head_sums[1:]:
+            total += sums
+        kernels.stack_times(self._stack, self._tails.layout, self._tail_joint, total)
 
-    def _contract_tails_of(self, tails: list[int], sums: np.ndarray) -> None:
+    def _contract_tails_of(self, chunk: int) -> None:
+        sums = self._head_sums[chunk]
         sums[:] = 0.0
-        for t in tails:
-            joint = self._tail_joint[self._tails.rows(t)]
-            for run in self._runs[t]:
-                if isinstance(run.matrix, SparseTable):
-                    self._sparse(kernels.sparse_times, run, joint, sums[run.rows])
-                else:
-                    sums[run.rows] += np.dot(run.matrix, joint) * run.weight
-
-    def _contract_heads(self, tails: np.ndarray) -> None:
-        """Sum the heads out of the tables of these tails, for the tails."""
-        tasks: list[Callable[[], None]] = [partial(self._contract_heads_of, int(t)) for t in tails]
-        if self._work[tails].sum() > THREAD_ABOVE:
-            run_all(sorted(tasks, key=lambda task: -self._work[task.args[0]]))  # type: ignore[attr-defined]
-        else:
-            for task in tasks:
-                task()
-
-    def _contract_heads_of(self, t: int) -> None:
-        sums = self._tail_sums[self._tails.rows(t)]
-        sums[:] = 0.0
-        for run in self._runs[t]:
-            joint = self._head_joint[run.rows]
-            if isinstance(run.matrix, SparseTable):
-                self._sparse(kernels.sparse_transposed_times, run, joint, sums)
+        for piece in chain.from_iterable(chunks[chunk] for chunks in self._large):
+            joint = self._tail_joint[piece.tail_rows]
+            if isinstance(piece.matrix, SparseTable):
+                self._add_sparse(piece, piece.matrix.entries, joint, sums[piece.rows])
             else:
-                sums += np.dot(run.matrix.T, joint * run.weight)
+                sums[piece.rows] += piece.weight * np.dot(piece.matrix, joint)
 
-    def _sparse(self, product: Callable[..., None], run: _Run, joint: np.ndarray, out: np.ndarray) -> None:
-        table = run.matrix
+    def _contract_heads(self, n: int) -> None:
+        """Sum the heads out of the tables whose tails begin with variable n, for those tails."""
+        total = self._tail_sums[0]
+        if any(self._large[n]):
+            run_all([partial(self._contract_heads_of, n, c) for c in range(len(self._tail_sums))])
+            for t in self._tails_starting[n]:
+                for sums in self._tail_sums[1:]:
+                    total[self._tails.rows(t)] += sums[self._tails.rows(t)]
+        begin, end = self._runs_until[n], self._runs_until[n + 1]
+        kernels.stack_transposed_times(
+            self._stack, begin, end, self._tails.layout, self._head_joint, total
+        )
+
+    def _contract_heads_of(self, n: int, chunk: int) -> None:
+        for piece in self._large[n][chunk]:
+            joint = self._head_joint[piece.rows]
+            sums = self._tail_sums[chunk][piece.tail_rows]
+            if isinstance(piece.matrix, SparseTable):
+                self._add_sparse(piece, piece.transposed, joint, sums)
+            else:
+                sums += np.dot(piece.matrix.T, piece.weight * joint)
+
+    def _add_sparse(
+        self, piece: _Piece, entries: CompressedRows, joint: np.ndarray, out: np.ndarray
+    ) -> None:
+        scale = piece.weight * piece.matrix.scale  # type: ignore[union-attr]
         for first, lanes in self._column_parts:
-            product(table.ptr, table.columns, table.values, run.weight, joint, out, first, lanes)  # type: ignore[union-attr]
+            kernels.add_sparse_product(*entries, scale, joint, out, first, lanes)
 
     # --- the blocks ----------------------------------------------------------------------------
 
-    def _subset_gram(self, chosen: np.ndarray, skip: int) -> np.ndarray:
-        gram = np.empty((self.rank, self.rank))
-        kernels.gram_of_subsets(
-            self._grams, self._subsets, self._subset_ptr, self.weights, chosen, skip, gram
+    def _gram(self, chosen: np.ndarray, skip: int, scale: np.ndarray) -> np.ndarray:
+        return kernels.subset_gram(
+            self._grams, self._subsets, self._subset_ptr, self.weights, chosen, skip, scale
         )
-        return gram
 
-    def _factor_gram(self, n: int, weights: np.ndarray) -> np.ndarray:
-        return self._subset_gram(self._subsets_with[n], n) * np.outer(weights, weights)
+    def _factor_gram(self, n: int, point: Point) -> np.ndarray:
+        return self._gram(self._subsets_with[n], n, point.weights)
 
-    def _factor_cross(self, n: int, weights: np.ndarray) -> np.ndarray:
-        total = np.zeros((self._sizes[n], self._factors.shape[1]))
-        for groups, holders, sums in (
-            (self._heads, self._heads_with, self._chunk_sums[0]),
-            (self._tails, self._tails_with, self._tail_sums),
-        ):
-            kernels.contract_groups(
-                sums, self._factors, self.domain.offsets, self._sizes,
-                groups.variables, groups.ptr, groups.starts, holders[n], n, total,
-            )  # fmt: skip
-        return np.ascontiguousarray(total[:, : self.rank].T) * weights[:, None]
+    def _factor_cross(self, n: int, point: Point) -> np.ndarray:
+        return kernels.factor_cross(
+            self._head_sums[0],
+            self._heads.layout,
+            self._heads_with[n],
+            self._tail_sums[0],
+            self._tails.layout,
+            self._tails_with[n],
+            self._factors,
+            self.domain.offsets,
+            n,
+            point.weights,
+        )
 
     def _weight_cross(self) -> np.ndarray:
-        products = np.einsum("cf,cf->f", self._tail_sums, self._tail_joint)
-        return products[: self.rank, None]
+        return kernels.weight_cross(self._tail_sums[0], self._tail_joint, self.rank)
 
     # --- the cost ------------------------------------------------------------------------------
 
     def cost(self, point: Point) -> float:
         """Return the objective, from residuals: exact however small it is."""
         self._load(point)
-        totals = np.zeros(len(self._runs))
+        large = [p for chunks in self._large for chunk in chunks for p in chunk]
+        costs = np.zeros(len(large))
 
-        def of_tail(t: int) -> None:
-            totals[t] = sum(self._cost_of_run(run, self._tails.rows(t), point.weights) for run in self._runs[t])
+        def of_piece(k: int) -> None:
+            costs[k] = self._cost_of_piece(large[k], point.weights)
 
-        tasks: list[Callable[[], None]] = [partial(of_tail, t) for t in range(len(self._runs))]
-        if self._work.sum() > THREAD_ABOVE:
-            run_all(tasks)
-        else:
-            for task in tasks:
-                task()
-        return 0.5 * float(totals.sum())
+        run_all([partial(of_piece, k) for k in range(len(large))])
+        small = kernels.stack_cost(
+            self._stack, self._tails.layout, self._head_joint, self._tail_joint, point.weights
+        )
+        return 0.5 * float(costs.sum() + small)
 
-    def _cost_of_run(self, run: _Run, tail: slice, weights: np.ndarray) -> float:
-        left = self._head_joint[run.rows, : self.rank] * weights
-        right = self._tail_joint[tail, : self.rank]
-        if isinstance(run.matrix, SparseTable):
-            table = run.matrix
-            stored = kernels.sparse_cost(table.ptr, table.columns, table.values, left, right)
-            return run.weight * (stored + np.vdot(left.T @ left, right.T @ right))
-        step = max(1, COST_ROWS // run.matrix.shape[1])
+    def _cost_of_piece(self, piece: _Piece, weights: np.ndarray) -> float:
+        left = self._head_joint[piece.rows, : self.rank] * weights
+        right = self._tail_joint[piece.tail_rows, : self.rank]
+        if isinstance(piece.matrix, SparseTable):
+            table = piece.matrix
+            stored = kernels.sparse_cost(*table.entries, table.scale, left, right)
+            return piece.weight * float(stored + np.vdot(left.T @ left, right.T @ right))
+        step = max(1, RESIDUAL_CELLS // piece.matrix.shape[1])
         total = 0.0
         for begin in range(0, len(left), step):
-            rows = slice(begin, begin + step)
-            residual = run.matrix[rows] - left[rows] @ right.T
-            weight = run.weight if isinstance(run.weight, float) else run.weight[rows]
-            total += np.vdot(residual * weight, residual)
-        return float(total)
+            residual = piece.matrix[begin : begin + step] - left[begin : begin + step] @ right.T
+            total += float(np.vdot(residual, residual))
+        return piece.weight * total
 
 
 def marginal_weights(marginals: MarginalSet, weighting: Any) -> np.ndarray:
@@ -332,7 +388,9 @@ def marginal_weights(marginals: MarginalSet, weighting: Any) -> np.ndarray:
             raise JointPMFError(f"weighting must be None, 'counts' or an array, not {weighting!r}")
         unknown = [m for m in marginals if m.n_obs is None]
         if unknown:
-            raise JointPMFError(f"weighting by counts needs n_obs, which {unknown[0]!r} does not have")
+            raise JointPMFError(
+                f"weighting by counts needs n_obs, which {unknown[0]!r} does not have"
+            )
         counts = np.array([m.n_obs for m in marginals], float)
         return counts / counts.mean()
     try:
@@ -346,40 +404,13 @@ def marginal_weights(marginals: MarginalSet, weighting: Any) -> np.ndarray:
     return weights
 
 
-def _stacked(runs: list[_Run]) -> list[_Run]:
-    """Return the runs of one tail with small neighbours put into one matrix."""
-    stacks: list[list[_Run]] = []
-    for run in runs:
-        last = stacks[-1][-1] if stacks else None
-        if last and _is_small(last) and _is_small(run) and last.rows.stop == run.rows.start:
-            stacks[-1].append(run)
-        else:
-            stacks.append([run])
-    return [stack[0] if len(stack) == 1 else _one_matrix(stack) for stack in stacks]
-
-
-def _is_small(run: _Run) -> bool:
-    return isinstance(run.matrix, np.ndarray) and run.matrix.size < STACK_BELOW
-
-
-def _one_matrix(stack: list[_Run]) -> _Run:
-    rows = slice(stack[0].rows.start, stack[-1].rows.stop)
-    matrix = np.concatenate([run.matrix for run in stack])  # type: ignore[list-item]
-    same = all(run.weight == stack[0].weight for run in stack)
-    lengths = [run.rows.stop - run.rows.start for run in stack]
-    weight = stack[0].weight if same else np.repeat([run.weight for run in stack], lengths)[:, None]
-    return _Run(rows, matrix, weight)
-
-
-def _groups_by(
-    groups: _Groups, n_variables: int, keys: Callable[[tuple[int, ...]], Sequence[int]]
-) -> list[np.ndarray]:
-    """Return, for each variable, the groups that list it among their keys."""
-    found: list[list[int]] = [[] for _ in range(n_variables)]
-    for g, group in enumerate(groups.members):
-        for n in keys(group):
-            found[n].append(g)
-    return [np.array(chosen, np.int64) for chosen in found]
+def _positions_by_key(keys: Sequence[Sequence[int]], n_keys: int) -> list[np.ndarray]:
+    """Return, for each key, the positions of the lists that hold it."""
+    found: list[list[int]] = [[] for _ in range(n_keys)]
+    for position, held in enumerate(keys):
+        for key in held:
+            found[key].append(position)
+    return [np.array(positions, np.int64) for positions in found]
 
 
 def _cumulative(counts: Sequence[int]) -> np.ndarray:

@@ -1,0 +1,193 @@
+"""The truth by brute force: dense joints, sums over all cells, one einsum per term.
+
+Nothing here is clever and nothing here imports the code that it checks, except for the plain
+containers. Einsum over variables uses integer sublists with the component as index 0.
+"""
+
+from itertools import product
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+import jointpmf as jp
+
+
+def cp_tensor(weights, factors):
+    """Return the dense tensor of a weighted sum of rank-one terms."""
+    operands = [np.asarray(weights), [0]]
+    for n, factor in enumerate(factors):
+        operands += [np.asarray(factor), [n + 1, 0]]
+    return np.einsum(*operands, list(range(1, len(factors) + 1)))
+
+
+def joint(pmf):
+    """Return all joint probabilities of a JointPMF."""
+    return cp_tensor(pmf.weights, pmf.factors)
+
+
+def sum_onto(table, axes):
+    """Return a dense table summed onto some of its axes, in the order asked."""
+    rest = tuple(k for k in range(table.ndim) if k not in axes)
+    kept = [k for k in range(table.ndim) if k in axes]
+    return table.sum(axis=rest).transpose([kept.index(k) for k in axes])
+
+
+def likelihood_of(variable, given):
+    """Return evidence of any kind as a vector over levels."""
+    if isinstance(given, np.ndarray):
+        return given
+    levels = given if isinstance(given, (set, list)) else {given}
+    return np.array([float(level in levels) for level in variable.levels])
+
+
+def conditioned(pmf, evidence):
+    """Return the dense joint of the variables that the evidence does not name."""
+    table = joint(pmf)
+    for n, variable in enumerate(pmf.domain):
+        if variable.name in evidence:
+            shape = [-1 if k == n else 1 for k in range(table.ndim)]
+            table = table * likelihood_of(variable, evidence[variable.name]).reshape(shape)
+    free = [n for n, name in enumerate(pmf.domain.names) if name not in evidence]
+    table = sum_onto(table, free)
+    return table / table.sum()
+
+
+def row_probability(pmf, row):
+    """Return the probability of the cells of one row of codes that are not −1."""
+    index = tuple(slice(None) if code < 0 else code for code in row)
+    return joint(pmf)[index].sum()
+
+
+def row_prediction(pmf, row, target):
+    """Return P(target | the row's other observed cells)."""
+    row = [-1 if n == target else code for n, code in enumerate(row)]
+    index = tuple(slice(None) if code < 0 else slice(code, code + 1) for code in row)
+    table = sum_onto(joint(pmf)[index], [target])
+    return table / table.sum()
+
+
+def count_table(rows, subset, sizes, weights=None):
+    """Return the counts of one subset, row by row."""
+    table = np.zeros([sizes[n] for n in subset])
+    for m, row in enumerate(rows):
+        cell = tuple(row[n] for n in subset)
+        if min(cell) >= 0:
+            table[cell] += 1 if weights is None else weights[m]
+    return table
+
+
+def coupled_cost(marginals, weights, factors, scales):
+    """Return the coupled least-squares objective, from dense tables."""
+    total = 0.0
+    for subset, marginal, scale in zip(marginals.subsets, marginals, scales, strict=True):
+        fitted = cp_tensor(weights, [factors[n] for n in subset])
+        total += 0.5 * scale * ((np.asarray(marginal.table) - fitted) ** 2).sum()
+    return total
+
+
+def factor_block(marginals, weights, factors, scales, n):
+    """Return gram and cross (size, rank) of one factor: one einsum per marginal."""
+    rank = len(weights)
+    gram, cross = np.zeros((rank, rank)), np.zeros(factors[n].shape)
+    for subset, marginal, scale in zip(marginals.subsets, marginals, scales, strict=True):
+        if n not in subset:
+            continue
+        operands = [np.asarray(marginal.table), [m + 1 for m in subset]]
+        product_of_grams = np.ones((rank, rank))
+        for m in subset:
+            if m != n:
+                operands += [factors[m], [m + 1, 0]]
+                product_of_grams *= factors[m].T @ factors[m]
+        gram += scale * product_of_grams
+        cross += scale * _einsum_or_broadcast(operands, [n + 1, 0], factors[n].shape)
+    return gram * np.outer(weights, weights), cross * weights
+
+
+def _einsum_or_broadcast(operands, output, shape):
+    """An order-one marginal has no component axis of its own: it is the same for all."""
+    if len(operands) == 2:
+        return np.broadcast_to(operands[0][:, None], shape)
+    return np.einsum(*operands, output)
+
+
+def weight_block(marginals, weights, factors, scales):
+    """Return gram and cross (rank,) of the weights."""
+    rank = len(weights)
+    gram, cross = np.zeros((rank, rank)), np.zeros(rank)
+    for subset, marginal, scale in zip(marginals.subsets, marginals, scales, strict=True):
+        operands = [np.asarray(marginal.table), [m + 1 for m in subset]]
+        product_of_grams = np.ones((rank, rank))
+        for m in subset:
+            operands += [factors[m], [m + 1, 0]]
+            product_of_grams *= factors[m].T @ factors[m]
+        gram += scale * product_of_grams
+        cross += scale * np.einsum(*operands, [0])
+    return gram, cross
+
+
+def project_columns(matrix):
+    """Return the nearest matrix whose columns are on the simplex, by sorting."""
+    ordered = -np.sort(-matrix, axis=0)
+    excess = (np.cumsum(ordered, axis=0) - 1) / np.arange(1, len(matrix) + 1)[:, None]
+    last = (ordered > excess).sum(axis=0) - 1
+    return np.maximum(matrix - excess[last, np.arange(matrix.shape[1])], 0)
+
+
+def project_rows(matrix):
+    """Return the nearest matrix whose rows are on the simplex."""
+    return project_columns(matrix.T).T
+
+
+def admm(gram, cross, value, dual, project, max_iter, tol):
+    """Return value and dual (size, rank) of one block."""
+    rho = np.trace(gram) / len(gram)
+    cholesky = cho_factor(gram + rho * np.eye(len(gram)))
+    for _ in range(max_iter):
+        free = cho_solve(cholesky, (cross + rho * (value + dual)).T).T
+        previous, value = value, project(free - dual)
+        dual = dual + value - free
+        scale = np.linalg.norm(value)
+        gaps = np.linalg.norm(value - free) / scale, np.linalg.norm(value - previous) / scale
+        if max(gaps) < tol:
+            break
+    return value, dual
+
+
+class ReferenceSweep:
+    """AO-ADMM as one would write it first: one einsum per marginal and mode, numpy around it."""
+
+    def __init__(self, marginals, rank, max_iter, tol, scales=None):
+        self.marginals, self.max_iter, self.tol = marginals, max_iter, tol
+        self.scales = np.ones(len(marginals)) if scales is None else scales
+        self.factor_duals = [np.zeros((size, rank)) for size in marginals.domain.sizes]
+        self.weight_dual = np.zeros((1, rank))
+
+    def __call__(self, weights, factors):
+        """Return the weights and factors after one sweep."""
+        factors = [np.array(factor) for factor in factors]
+        budget = self.max_iter, self.tol
+        for n in range(len(factors)):
+            gram, cross = factor_block(self.marginals, weights, factors, self.scales, n)
+            factors[n], self.factor_duals[n] = admm(
+                gram, cross, factors[n], self.factor_duals[n], project_columns, *budget
+            )
+        gram, cross = weight_block(self.marginals, weights, factors, self.scales)
+        row, self.weight_dual = admm(
+            gram, cross[None], weights[None], self.weight_dual, project_rows, *budget
+        )
+        return row[0], factors
+
+
+def entropy(table):
+    """Return the entropy of a dense table, cell by cell."""
+    return -sum(p * np.log(p) for p in table.ravel() if p > 0)
+
+
+def all_cells(domain):
+    """Return every joint cell of a domain as rows of codes."""
+    return np.array(list(product(*(range(size) for size in domain.sizes))))
+
+
+def random_domain(generator, n_variables, largest=4):
+    """Return a small domain of unequal alphabets."""
+    return jp.Domain.of_sizes(generator.integers(1, largest + 1, n_variables).tolist())

@@ -1,0 +1,243 @@
+"""Every query against the dense joint by brute force."""
+
+import logging
+
+import numpy as np
+import oracle
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jointpmf as jp
+from jointpmf import threads
+
+
+def sparse_pmf(domain, rank, seed):
+    """Return a random PMF with many exact zeros."""
+    generator = np.random.default_rng(seed)
+    factors = []
+    for size in domain.sizes:
+        factor = generator.random((size, rank)) * (generator.random((size, rank)) < 0.7)
+        factor[generator.integers(size, size=rank), np.arange(rank)] += 0.1
+        factors.append(factor / factor.sum(axis=0))
+    weights = generator.random(rank)
+    return jp.JointPMF(domain, weights / weights.sum(), factors)
+
+
+def random_rows(domain, generator, n_rows=20, missing=0.4):
+    rows = np.column_stack([generator.integers(0, size, n_rows) for size in domain.sizes])
+    rows[generator.random(rows.shape) < missing] = -1
+    return rows
+
+
+@st.composite
+def pmfs(draw):
+    seed = draw(st.integers(0, 10**6))
+    generator = np.random.default_rng(seed)
+    domain = oracle.random_domain(generator, draw(st.integers(1, 5)))
+    make = draw(st.sampled_from([jp.random_pmf, sparse_pmf]))
+    return make(domain, draw(st.integers(1, 5)), seed)
+
+
+@settings(max_examples=40, deadline=None)
+@given(pmfs())
+def test_the_table_is_the_dense_joint(pmf):
+    np.testing.assert_allclose(pmf.table(), oracle.joint(pmf), atol=1e-15)
+    assert pmf.table().sum() == pytest.approx(1, abs=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(pmfs(), st.randoms(use_true_random=False))
+def test_a_marginal_sums_the_others_out_in_the_order_asked(pmf, random):
+    kept = random.sample(range(len(pmf.domain)), random.randint(1, len(pmf.domain)))
+    marginal = pmf.marginal([pmf.domain.names[n] for n in kept])
+    np.testing.assert_allclose(
+        marginal.table(), oracle.sum_onto(oracle.joint(pmf), kept), atol=1e-14
+    )
+
+
+def random_evidence(pmf, random):
+    evidence = {}
+    for variable in random.sample(list(pmf.domain), random.randint(0, len(pmf.domain) - 1)):
+        kind = random.choice(["level", "set", "likelihood"])
+        if kind == "level":
+            evidence[variable.name] = random.choice(variable.levels)
+        elif kind == "set":
+            evidence[variable.name] = set(
+                random.sample(variable.levels, random.randint(1, variable.size))
+            )
+        else:
+            evidence[variable.name] = np.array([random.random() for _ in variable.levels])
+    return evidence
+
+
+@settings(max_examples=80, deadline=None)
+@given(pmfs(), st.randoms(use_true_random=False))
+def test_conditioning_is_bayes_rule_for_levels_sets_and_likelihoods(pmf, random):
+    evidence = random_evidence(pmf, random)
+    with np.errstate(invalid="ignore"):
+        expected = oracle.conditioned(pmf, evidence)
+    if np.isnan(expected).any():
+        with pytest.raises(jp.JointPMFError, match="probability zero"):
+            pmf.condition(evidence)
+    else:
+        np.testing.assert_allclose(pmf.condition(evidence).table(), expected, atol=1e-12)
+
+
+def test_conditioning_on_everything_leaves_a_pmf_of_nothing():
+    pmf = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 2, 0)
+    nothing = pmf.condition({"x0": 1, "x1": 2})
+    assert nothing.domain.names == ()
+    assert nothing.table() == pytest.approx(1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(pmfs())
+def test_row_queries_agree_with_the_dense_joint(pmf):
+    rows = random_rows(pmf.domain, np.random.default_rng(0))
+    expected = [oracle.row_probability(pmf, row) for row in rows]
+    np.testing.assert_allclose(pmf.probability(rows), expected, atol=1e-13)
+    target = len(pmf.domain) - 1
+    values = np.array(pmf.domain.variables[target].values)
+    for row in rows:
+        with np.errstate(invalid="ignore"):
+            expected_row = oracle.row_prediction(pmf, row, target)
+        if np.isnan(expected_row).any():
+            continue
+        name = pmf.domain.names[target]
+        np.testing.assert_allclose(pmf.predict_proba(row[None], name)[0], expected_row, atol=1e-12)
+        assert pmf.expectation(row[None], name)[0] == pytest.approx(expected_row @ values)
+        assert expected_row[pmf.mode(row[None], name)[0]] == pytest.approx(expected_row.max())
+
+
+def test_responsibilities_are_posteriors_of_the_component():
+    pmf = jp.random_pmf(jp.Domain.of_sizes([3, 4]), 3, 0)
+    expected = pmf.weights * pmf.factors[0][1] * pmf.factors[1][2]
+    found = pmf.responsibilities(np.array([[1, 2], [-1, -1]]))
+    np.testing.assert_allclose(found[0], expected / expected.sum(), atol=1e-14)
+    np.testing.assert_allclose(found[1], pmf.weights, atol=1e-14)
+
+
+def test_the_targets_own_cell_is_never_evidence():
+    pmf = jp.random_pmf(jp.Domain.of_sizes([3, 4, 2]), 3, 0)
+    rows = np.array([[0, 1, 1], [2, 1, 1], [-1, 1, 1]])
+    proba = pmf.predict_proba(rows, "x0")
+    np.testing.assert_array_equal(proba, proba[[0, 0, 0]])
+
+
+def test_an_impossible_row_is_answered_without_evidence_and_said(caplog):
+    pmf = jp.JointPMF(jp.Domain.of_sizes([2, 2]), [0.4, 0.6], [np.eye(2), np.eye(2)])
+    rows = np.array([[0, 0], [0, 1]])
+    with caplog.at_level(logging.WARNING, logger="jointpmf"):
+        found = pmf.responsibilities(rows)
+    np.testing.assert_allclose(found, [[1, 0], [0.4, 0.6]])
+    assert "row 1 first" in caplog.text
+    assert pmf.log_probability(rows)[1] == -np.inf
+    three = jp.JointPMF(jp.Domain.of_sizes([2, 2, 2]), [0.4, 0.6], [np.eye(2)] * 3)
+    np.testing.assert_allclose(three.predict_proba(np.array([[0, 1, -1]]), "x2"), [[0.4, 0.6]])
+
+
+def test_a_thousand_variables_do_not_underflow():
+    domain = jp.Domain.of_sizes([2] * 1000)
+    # the first half speaks for component 1 by 1e-300 and more, the second half takes it all back
+    first = np.array([[0.1, 0.9], [0.9, 0.1]])
+    pmf = jp.JointPMF(domain, [0.3, 0.7], [first] * 500 + [first[:, ::-1]] * 500)
+    row = np.zeros((1, 1000), int)
+    np.testing.assert_allclose(pmf.responsibilities(row), [[0.3, 0.7]], rtol=1e-9)
+    expected = 500 * (np.log(0.1) + np.log(0.9))
+    assert pmf.log_probability(row)[0] == pytest.approx(expected, rel=1e-12)
+    evidence = {f"x{n}": 0 for n in range(999)}
+    np.testing.assert_allclose(
+        pmf.condition(evidence).table(), pmf.predict_proba(row, "x999")[0], rtol=1e-9
+    )
+
+
+def test_levels_of_the_user_come_out_of_mode_and_sample():
+    domain = jp.Domain(
+        [jp.Variable("vote", ("no", "yes")), jp.Variable("age", ("a", 1), values=(20, 50))]
+    )
+    pmf = jp.JointPMF(domain, [1.0], [[[0.2], [0.8]], [[0.9], [0.1]]])
+    rows = pl.DataFrame({"vote": [None, "no"]})
+    assert pmf.mode(rows, "vote").tolist() == ["yes", "yes"]
+    assert pmf.mode(rows, "age").tolist() == ["a", "a"]
+    np.testing.assert_allclose(pmf.expectation(rows, "age"), 23)
+    with pytest.raises(jp.JointPMFError, match="'vote' have no numeric values"):
+        pmf.expectation(rows, "vote")
+
+
+def test_samples_have_the_joint_distribution():
+    pmf = sparse_pmf(jp.Domain.of_sizes([2, 3, 4]), 3, 5)
+    codes = pmf.sample(200_000, random_state=1, backend="codes")
+    counts = oracle.count_table(codes[:0], (0, 1, 2), pmf.domain.sizes)
+    np.add.at(counts, tuple(codes.T), 1)
+    expected = pmf.table() * len(codes)
+    assert counts[expected == 0].sum() == 0
+    seen = expected > 0
+    chi_square = ((counts - expected)[seen] ** 2 / expected[seen]).sum()
+    assert chi_square < seen.sum() + 5 * np.sqrt(2 * seen.sum())
+
+
+@pytest.mark.parametrize(
+    "given_",
+    [{"x0": 1}, {"x1": {0, 2}}, {"x2": np.array([0.1, 0, 1, 0.5])}, {"x0": 0, "x2": [1, 3]}],
+)
+def test_conditional_samples_have_the_conditional_distribution(given_):
+    pmf = jp.random_pmf(jp.Domain.of_sizes([2, 3, 4]), 3, 5)
+    codes = pmf.sample(200_000, given=given_, random_state=1, backend="codes")
+    table = pmf.table()
+    for n, variable in enumerate(pmf.domain):
+        if variable.name in given_:
+            shape = [-1 if k == n else 1 for k in range(3)]
+            likelihood = oracle.likelihood_of(variable, given_[variable.name])
+            table = table * likelihood.reshape(shape)
+    frequencies = np.zeros(table.shape)
+    np.add.at(frequencies, tuple(codes.T), 1 / len(codes))
+    np.testing.assert_allclose(frequencies, table / table.sum(), atol=0.006)
+
+
+def test_samples_are_the_same_for_a_seed_and_of_every_kind():
+    pmf = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 2, 0)
+    codes = pmf.sample(50, random_state=7, backend="codes")
+    np.testing.assert_array_equal(codes, pmf.sample(50, random_state=7, backend="codes"))
+    assert not np.array_equal(codes, pmf.sample(50, random_state=8, backend="codes"))
+    for backend in ("polars", "pandas", "pyarrow"):
+        table = pmf.sample(50, random_state=7, backend=backend)
+        np.testing.assert_array_equal(jp.encode(table, pmf.domain).array, codes)
+    assert pmf.sample(0).shape == (0, 2)
+
+
+@settings(max_examples=20, deadline=None)
+@given(pmfs())
+def test_exact_marginals_of_every_order(pmf):
+    for order in range(1, len(pmf.domain) + 1):
+        marginals = pmf.marginals(order)
+        for subset, marginal in zip(marginals.subsets, marginals, strict=True):
+            expected = oracle.sum_onto(oracle.joint(pmf), subset)
+            np.testing.assert_allclose(np.asarray(marginal.table), expected, atol=1e-14)
+
+
+def test_a_pmf_does_not_share_memory_and_cannot_be_changed():
+    weights, factor = np.array([0.5, 0.5]), np.full((2, 2), 0.5)
+    pmf = jp.JointPMF(jp.Domain.of_sizes([2]), weights, [factor])
+    weights[0] = 9
+    assert pmf.weights.tolist() == [0.5, 0.5]
+    with pytest.raises(ValueError, match="read-only"):
+        pmf.factors[0][0, 0] = 1
+
+
+def test_row_queries_are_the_same_bits_for_any_number_of_threads():
+    pmf = jp.random_pmf(jp.Domain.of_sizes([5] * 6), 7, 0)
+    rows = pmf.sample(150_000, random_state=0, backend="codes")
+    many = pmf.predict_proba(rows, "x2")
+    with threads.limited_to(1):
+        np.testing.assert_array_equal(pmf.predict_proba(rows, "x2"), many)
+
+
+def test_a_large_table_is_refused_with_its_size():
+    pmf = jp.random_pmf(jp.Domain.of_sizes([10] * 10), 2, 0)
+    with pytest.raises(jp.JointPMFError, match=r"74\.5 GiB, more than 1 GiB"):
+        pmf.table()
+    with pytest.raises(jp.JointPMFError, match=r"10\^302 bytes"):
+        jp.random_pmf(jp.Domain.of_sizes([2] * 1000), 2, 0).table()
+    assert jp.random_pmf(jp.Domain.of_sizes([10] * 3), 2, 0).table(max_bytes=8000).size == 1000
