@@ -39,7 +39,7 @@ def test_a_variable_contains_its_levels_only():
 
 
 def test_an_unknown_level_is_named_with_its_variable_and_the_levels_it_has():
-    with pytest.raises(jp.JointPMFError, match="'vote' has no level 'maybe'.*'no', 'yes'"):
+    with pytest.raises(jp.JointPMFError, match=r"'vote' has no level 'maybe'.*'no', 'yes'"):
         jp.Variable("vote", levels=("no", "yes")).code("maybe")
 
 
@@ -152,7 +152,7 @@ def test_a_domain_finds_a_variable_by_its_name():
 @pytest.mark.parametrize("ask", [jp.Domain.index, jp.Domain.__getitem__])
 @pytest.mark.parametrize("name", ["d", 0, ["a"]])
 def test_an_unknown_variable_is_named_with_those_there_are(ask, name):
-    with pytest.raises(jp.JointPMFError, match="there is no variable .*'a', 'b', 'c'"):
+    with pytest.raises(jp.JointPMFError, match=r"there is no variable .*'a', 'b', 'c'"):
         ask(domain_of_three(), name)
 
 

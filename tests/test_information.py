@@ -1,10 +1,10 @@
 """Entropies, divergences and errors against sums over all cells."""
 
 import numpy as np
-import oracle
 import pytest
 
 import jointpmf as jp
+import oracle
 from jointpmf import information
 
 

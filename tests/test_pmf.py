@@ -3,13 +3,13 @@
 import logging
 
 import numpy as np
-import oracle
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jointpmf as jp
+import oracle
 from jointpmf import threads
 
 

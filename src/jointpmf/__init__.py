@@ -1,4 +1,11 @@
-"""The joint probability mass function of many discrete variables."""
+"""The joint probability mass function of many discrete variables.
+
+Learn it from low-order marginals (`fit_marginals`) or from an incomplete table
+(`MarginalSet.from_table`), and ask it anything (`JointPMF`). Nothing prints: messages go to the
+logger "jointpmf".
+"""
+
+import logging
 
 from jointpmf.domain import MISSING, Domain, Variable
 from jointpmf.encoding import Codes, encode
@@ -16,6 +23,8 @@ from jointpmf.pmf import JointPMF, random_pmf
 from jointpmf.solvers.loop import Solution, Status
 
 __version__ = "0.1.0"
+
+logging.getLogger("jointpmf").addHandler(logging.NullHandler())
 
 __all__ = [
     "MISSING",

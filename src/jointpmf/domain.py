@@ -45,9 +45,9 @@ class Variable:
     """
 
     name: str
-    levels: tuple[Hashable, ...]
-    values: tuple[float, ...] | None = None
-    edges: tuple[float, ...] | None = None
+    levels: Sequence[Hashable]
+    values: Sequence[float] | None = None
+    edges: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", tuple(map(_plain, self.levels)))
@@ -138,7 +138,7 @@ class Domain:
     ('rating',)
     """
 
-    variables: tuple[Variable, ...]
+    variables: Sequence[Variable]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))

@@ -48,8 +48,8 @@ class Marginal:
     ([[0.3, 0.2], [0.1, 0.4]], 100.0)
     """
 
-    names: tuple[str, ...]
-    table: Table
+    names: Sequence[str]
+    table: Any
     n_obs: float | None = None
     own_rows: bool = field(init=False, default=False)
 
@@ -70,7 +70,8 @@ class Marginal:
         object.__setattr__(self, "own_rows", self.n_obs is not None)
         if self.n_obs is None and abs(total - 1) > TOTAL_TOLERANCE:
             object.__setattr__(self, "n_obs", total)
-        object.__setattr__(self, "table", table if total == 1 else table / total)
+        rounding = abs(total - 1) < 1e-13  # a table that was divided before stays as it is
+        object.__setattr__(self, "table", table if rounding else table / total)
 
     def _as_array(self) -> np.ndarray:
         try:
@@ -166,7 +167,7 @@ class MarginalSet:
     """
 
     domain: Domain
-    marginals: tuple[Marginal, ...]
+    marginals: Sequence[Marginal]
 
     def __post_init__(self) -> None:
         given = tuple(self.marginals)

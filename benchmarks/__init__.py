@@ -1,0 +1,1 @@
+"""Figures of speed and memory, as ratios measured in one run."""

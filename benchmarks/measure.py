@@ -1,0 +1,47 @@
+"""How things are timed here: the best of several runs, everything in one process."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from collections.abc import Callable
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+
+def seconds(function: Callable[[], object], repeats: int = 7) -> float:
+    """Return the shortest time of several runs; the first, which may compile, does not count."""
+    function()
+    best = np.inf
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        function()
+        best = min(best, time.perf_counter() - begin)
+    return best
+
+
+def peak_bytes(function: Callable[[], object]) -> int:
+    """Return the most memory that a call held beyond what was there before."""
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+def gemm_flops() -> float:
+    """Return the floating-point operations per second of a large square product, all cores."""
+    a = np.random.default_rng(0).random((2048, 2048))
+    return 2 * 2048**3 / seconds(lambda: a @ a)
+
+
+def print_lines(title: str, lines: list[tuple[str, str, str, str]]) -> None:
+    """Print (what, measured, the machine's or the reference's own figure, bound) as a table."""
+    table = Table("what", "measured", "beside it", "asked", title=title, title_justify="left")
+    for line in lines:
+        table.add_row(*line)
+    Console(width=120).print(table)

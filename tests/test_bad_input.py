@@ -1,0 +1,297 @@
+"""Bad input gets one clear sentence that names the culprit, as a JointPMFError."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import jointpmf as jp
+from jointpmf.encoding import encode
+from jointpmf.tables import SparseTable
+
+DOMAIN = jp.Domain.of_sizes([2, 3], names=["a", "b"])
+PMF = jp.random_pmf(DOMAIN, rank=2, random_state=0)
+ROWS = pl.DataFrame({"a": [0, 1, 1], "b": [2, 0, 1]})
+EVEN = np.full((2, 3), 1 / 6)
+ONE_SIDED = jp.JointPMF(DOMAIN, [1.0], [[[1.0], [0.0]], [[0.5], [0.5], [0.0]]])
+
+
+def cases(*rows):
+    return pytest.mark.parametrize(
+        ("call", "message"), [pytest.param(call, message, id=name) for name, call, message in rows]
+    )
+
+
+def assert_refused(call, message):
+    with pytest.raises(jp.JointPMFError, match=message) as caught:
+        call()
+    assert isinstance(caught.value, ValueError)
+    assert "\n" not in str(caught.value)
+
+
+def sparse(values):
+    return SparseTable.of_cells(np.array([0, 4]), np.array(values), (2, 3))
+
+
+def marginal(table, names=("a", "b"), n_obs=None):
+    return jp.Marginal(names, table, n_obs=n_obs)
+
+
+def with_cell(value):
+    table = EVEN.copy()
+    table[1, 2] = value
+    return table
+
+
+@cases(
+    ("NaN", lambda: marginal(with_cell(np.nan)), "'a', 'b'.*NaN"),
+    ("infinite", lambda: marginal(with_cell(np.inf)), "'a', 'b'.*infinite"),
+    ("negative", lambda: marginal(with_cell(-0.1)), "'a', 'b'.*negative"),
+    ("all zero", lambda: marginal(EVEN * 0), "'a', 'b'.*zero everywhere"),
+    ("empty", lambda: marginal(np.zeros((2, 0))), "'a', 'b'"),
+    ("sparse NaN", lambda: marginal(sparse([np.nan, 1])), "'a', 'b'.*NaN"),
+    ("sparse negative", lambda: marginal(sparse([-1.0, 3.0])), "'a', 'b'.*negative"),
+    ("sparse negative count", lambda: marginal(sparse([-1, 3])), "negative"),
+    ("sparse all zero", lambda: marginal(sparse([0, 0])), "'a', 'b'.*zero everywhere"),
+    ("text", lambda: marginal([["x", "y"]]), "'a', 'b'.*numbers"),
+    ("complex", lambda: marginal(EVEN * 1j), "'a', 'b'.*numbers"),
+    ("ragged", lambda: marginal([[1], [1, 2]]), "'a', 'b'.*numbers"),
+    ("too few axes", lambda: marginal([1, 2]), "'a', 'b'.* 1 axes for 2 variables"),
+    ("too many axes", lambda: marginal(EVEN, ["a"]), "'a'.* 2 axes for 1 variables"),
+    ("no variable", lambda: marginal(1.0, []), "at least one variable"),
+    ("a variable twice", lambda: marginal(EVEN, ["a", "a"]), "'a' twice"),
+    ("names as text", lambda: marginal(EVEN, "ab"), "such as .*'ab'"),
+    ("n_obs of zero", lambda: marginal(EVEN, n_obs=0), "'a', 'b'.*n_obs=0"),
+    ("n_obs negative", lambda: marginal(EVEN, n_obs=-5), "'a', 'b'.*n_obs=-5"),
+    ("n_obs NaN", lambda: marginal(EVEN, n_obs=np.nan), "'a', 'b'.*n_obs=nan"),
+    ("n_obs of text", lambda: marginal(EVEN, n_obs="7"), "'a', 'b'.*n_obs"),
+    ("n_obs of another total", lambda: marginal(EVEN * 60, n_obs=7), "'a', 'b'.* 60.*n_obs=7"),
+)
+def test_a_table_that_is_no_marginal_is_refused(call, message):
+    assert_refused(call, message)
+
+
+def marginal_set(*marginals):
+    return jp.MarginalSet(DOMAIN, marginals)
+
+
+@cases(
+    ("none", lambda: marginal_set(), "at least one marginal"),
+    ("not a marginal", lambda: marginal_set(EVEN), "Marginal"),
+    ("shape", lambda: marginal_set(marginal(EVEN.T)), r"'a', 'b'.*\(3, 2\).*\(2, 3\)"),
+    ("shape of turned axes", lambda: marginal_set(marginal(EVEN, ["b", "a"])), "'b', 'a'"),
+    ("unknown variable", lambda: marginal_set(marginal(EVEN, ["a", "z"])), "no variable 'z'"),
+    ("variable without a marginal", lambda: marginal_set(marginal([1, 1], ["a"])), "'b'"),
+    (
+        "other totals",
+        lambda: marginal_set(marginal(EVEN * 60), marginal([10, 20], ["a"])),
+        "'a', 'b' sums to 60 .*'a' to 30.*n_obs",
+    ),
+    (
+        "other totals on turned axes",
+        lambda: marginal_set(marginal(EVEN * 60), marginal(EVEN.T * 30, ["b", "a"])),
+        "60 .*'a', 'b' to 30.*n_obs",
+    ),
+    (
+        "probabilities beside counts",
+        lambda: marginal_set(marginal(EVEN), marginal([10, 20], ["a"])),
+        "'a', 'b' sums to 1 .*'a' to 30.*n_obs",
+    ),
+)
+def test_marginals_that_are_no_set_are_refused(call, message):
+    assert_refused(call, message)
+
+
+def test_other_totals_are_fine_with_explicit_n_obs():
+    tables = marginal(EVEN * 60, n_obs=60), marginal([15, 15], ["a"], n_obs=30)
+    assert [kept.n_obs for kept in marginal_set(*tables)] == [60, 30]
+
+
+TWICE = pd.DataFrame([[1, 2, 3], [4, 5, 6]], columns=["a", "b", "a"])
+NUMBERED = pd.DataFrame([[1, 2]])
+HOLES = pl.DataFrame({"a": [1, 2], "gone": [None, None]})
+
+
+@cases(
+    ("text", lambda: encode("table.csv"), "not str"),
+    ("None", lambda: encode(None), "not NoneType"),
+    ("number", lambda: encode(3), "not int"),
+    ("dict", lambda: encode({"a": [1]}), "not dict"),
+    ("generator", lambda: encode(row for row in [[1]]), "not generator"),
+    ("pandas series", lambda: encode(pd.Series([1, 2])), "not Series"),
+    ("Polars series", lambda: encode(pl.Series([1, 2])), "not Series"),
+    ("one dimension", lambda: encode(np.zeros(3)), "two dimensions, not 1"),
+    ("three dimensions", lambda: encode(np.zeros((2, 2, 2))), "two dimensions, not 3"),
+    ("ragged rows", lambda: encode([[1], [1, 2]]), "same length"),
+    ("pandas without rows", lambda: encode(pd.DataFrame({"a": []})), "empty"),
+    ("pandas without columns", lambda: encode(pd.DataFrame(index=range(3))), "empty"),
+    ("Polars without rows", lambda: encode(pl.DataFrame({"a": []})), "empty"),
+    ("Polars without columns", lambda: encode(pl.DataFrame()), "empty"),
+    ("lazy without columns", lambda: encode(pl.LazyFrame()), "empty"),
+    ("PyArrow without columns", lambda: encode(pa.table({})), "empty"),
+    ("array without rows", lambda: encode(np.zeros((0, 2))), "empty"),
+    ("array without columns", lambda: encode(np.zeros((2, 0))), "empty"),
+    ("a pandas name twice", lambda: encode(TWICE), "'a'.*(twice|2 times)"),
+    ("a PyArrow name twice", lambda: encode(pa.table([[1], [2]], ["a", "a"])), "'a'"),
+    ("a name that is no text", lambda: encode(NUMBERED), "strings, not 0"),
+    ("a column without a cell", lambda: encode(HOLES), "'gone' has no observed cell"),
+    ("array column without a cell", lambda: encode(np.array([[1, -1]])), "'x1' has no observed"),
+    ("mixed types", lambda: encode(pd.DataFrame({"a": ["x", 1]})), "'a' mixes .*int, str"),
+    ("lists in pandas", lambda: encode(pd.DataFrame({"a": [[1], [2]]})), "'a'"),
+    ("lists in Polars", lambda: encode(pl.DataFrame({"a": [[1], [2]]})), "'a'"),
+    ("infinite numbers", lambda: encode(pl.DataFrame({"a": [1.0, np.inf]})), "'a'.*not finite"),
+    ("columns for variables", lambda: encode(np.zeros((2, 3)), DOMAIN), "3 columns for 2"),
+    ("unknown", lambda: encode(ROWS, DOMAIN, unknown="drop"), "unknown .*'drop'"),
+    ("bins of no column", lambda: encode(ROWS, bins={"z": 2}), "'z', which is no column"),
+    ("bins and domain", lambda: encode(ROWS, DOMAIN, bins={"a": 2}), "bins"),
+    ("bins of text", lambda: encode(np.array([["x"]]), bins={"x0": 2}), "'x0' cannot be binned"),
+    ("no bin", lambda: encode(ROWS, bins={"a": 0}), "'a' .*one bin, not 0"),
+    ("falling edges", lambda: encode(ROWS, bins={"a": [0, 5, 1]}), "'a' must increase"),
+    ("one edge", lambda: encode(ROWS, bins={"a": [0]}), "'a' must increase"),
+    ("NaN edge", lambda: encode(ROWS, bins={"a": [0, np.nan, 1]}), "'a' must increase"),
+    ("codes too large", lambda: jp.Codes(DOMAIN, [[2, 0]]), "outside of its variable's levels"),
+    ("codes too small", lambda: jp.Codes(DOMAIN, [[-2, 0]]), "outside of its variable's levels"),
+    ("codes of a shape", lambda: jp.Codes(DOMAIN, [[0, 0, 0]]), r"\(1, 3\) do not fit 2"),
+)
+def test_what_is_no_table_of_rows_is_refused(call, message):
+    assert_refused(call, message)
+
+
+def counted(order=2, sample_weight=None, subsets=None, rows=ROWS):
+    return jp.MarginalSet.from_table(rows, order, sample_weight, subsets=subsets)
+
+
+NEVER_TOGETHER = pl.DataFrame({"a": [0, None, 1], "b": [None, 1, 0], "c": [0, 1, None]})
+
+
+@cases(
+    ("order 0", lambda: counted(0), "order .*not 0"),
+    ("order too large", lambda: counted(3), "order 3 need 3 variables; there are 2"),
+    ("order no integer", lambda: counted(1.0), "order .*not 1.0"),
+    ("order bool", lambda: counted(True), "order .*not True"),
+    ("order 0 of a PMF", lambda: PMF.marginals(0), "order .*not 0"),
+    ("order too large of a PMF", lambda: PMF.marginals(3), "there are 2"),
+    ("no row observes", lambda: counted(3, rows=NEVER_TOGETHER), "'a', 'b', 'c' together"),
+    ("weight negative", lambda: counted(sample_weight=[1, 1, -2]), "row 2 is -2"),
+    ("weight NaN", lambda: counted(sample_weight=[1, np.nan, 1]), "row 1 is nan"),
+    ("weight infinite", lambda: counted(sample_weight=[np.inf, 1, 1]), "row 0 is inf"),
+    ("weights too few", lambda: counted(sample_weight=[1, 1]), "2 sample weights for 3 rows"),
+    ("weights of two axes", lambda: counted(sample_weight=[[1]] * 3), "sample weights"),
+    ("weights of text", lambda: counted(sample_weight=["x"] * 3), "sample weights.*numbers"),
+    ("weights all zero", lambda: counted(sample_weight=[0, 0, 0]), "'a', 'b' together"),
+    ("unknown name in a subset", lambda: counted(subsets=[["a", "z"]]), "no variable 'z'"),
+    ("name twice in a subset", lambda: counted(subsets=[["b", "b"]]), "'b' twice"),
+    ("subset as text", lambda: counted(subsets=["ab"]), "'ab'"),
+    ("subset of nothing", lambda: counted(subsets=[["a", "b"], []]), "at least one variable"),
+    ("no subset", lambda: counted(subsets=[]), "at least one marginal"),
+    ("subsets without a variable", lambda: counted(subsets=[["a"]]), "'b'"),
+)
+def test_what_cannot_be_counted_is_refused(call, message):
+    assert_refused(call, message)
+
+
+def fit(rank=2, given=None, **options):
+    return jp.fit_marginals(PMF.marginals(2) if given is None else given, rank, **options)
+
+
+OTHER_RANK = jp.random_pmf(DOMAIN, rank=3, random_state=0)
+OTHER_DOMAIN = jp.random_pmf(jp.Domain.of_sizes([2, 3]), rank=2, random_state=0)
+
+
+@cases(
+    ("not a set", lambda: fit(given=[1]), "MarginalSet, not list"),
+    ("method", lambda: fit(method="magic"), "method .*'magic'"),
+    ("start", lambda: fit(start="magic"), "start .*'magic'"),
+    ("start of an array", lambda: fit(start=np.ones(2)), "start"),
+    ("start of a wrong rank", lambda: fit(start=OTHER_RANK), "start .*rank 3.*rank 2"),
+    ("start of a wrong domain", lambda: fit(start=OTHER_DOMAIN), "start .*domain"),
+    ("tol negative", lambda: fit(tol=-1e-3), "tol .*-0.001"),
+    ("tol NaN", lambda: fit(tol=np.nan), "tol .*nan"),
+    ("tol of text", lambda: fit(tol="x"), "tol .*'x'"),
+    ("max_iter negative", lambda: fit(max_iter=-1), "max_iter .*-1"),
+    ("max_iter no integer", lambda: fit(max_iter=2.5), "max_iter .*2.5"),
+    ("weighting negative", lambda: fit(weighting=[-1]), "weights of marginals"),
+    ("weighting NaN", lambda: fit(weighting=[np.nan]), "weights of marginals"),
+    ("weighting all zero", lambda: fit(weighting=[0]), "weights of marginals.*not all 0"),
+    ("weighting too long", lambda: fit(weighting=[1, 1]), "2 weights for 1 marginals"),
+    ("weighting of one number", lambda: fit(weighting=2.0), "weight"),
+    ("weighting of a word", lambda: fit(weighting="rows"), "weighting .*'rows'"),
+    ("weighting of text", lambda: fit(weighting=["x"]), "weighting .*numbers"),
+    ("weighting by no counts", lambda: fit(weighting="counts"), "n_obs.*a, b"),
+)
+def test_a_fit_that_makes_no_sense_is_refused(call, message):
+    assert_refused(call, message)
+
+
+@pytest.mark.parametrize(
+    "ask", [fit, lambda rank: jp.random_pmf(DOMAIN, rank)], ids=["fit", "random"]
+)
+@pytest.mark.parametrize("rank", [0, -1, 1.5, 2.0, True, None, "2"])
+def test_a_rank_that_is_no_positive_whole_number_is_refused(ask, rank):
+    assert_refused(lambda: ask(rank), f"rank .*not {rank!r}")
+
+
+def pmf(weights=PMF.weights, first=PMF.factors[0], second=PMF.factors[1]):
+    return jp.JointPMF(DOMAIN, weights, [first, second])
+
+
+def of_factors(factors):
+    return jp.JointPMF(DOMAIN, PMF.weights, factors)
+
+
+@cases(
+    ("weights negative", lambda: pmf([-0.5, 1.5]), "weights .*non-negative"),
+    ("weights NaN", lambda: pmf([np.nan, 1.0]), "weights .*finite"),
+    ("weights infinite", lambda: pmf([np.inf, 1.0]), "weights .*finite"),
+    ("weights of another sum", lambda: pmf([0.5, 0.6]), "weights .*sum to one"),
+    ("weights of two axes", lambda: pmf([[0.5, 0.5], [0.5, 0.5]]), "weights .*vector"),
+    ("weights of one number", lambda: pmf(1.0), "weights .*vector"),
+    ("weights empty", lambda: pmf([]), "weights"),
+    ("weights of text", lambda: pmf(["x", "y"]), "weights .*numbers"),
+    ("factor negative", lambda: pmf(second=[[2, 1], [-1, 0], [0, 0]]), "'b' .*non-negative"),
+    ("factor NaN", lambda: pmf(second=PMF.factors[1] * np.nan), "'b' .*finite"),
+    ("factor of another sum", lambda: pmf(first=PMF.factors[0] * 2), "'a' .*sum to one"),
+    ("factor transposed", lambda: pmf(second=np.full((2, 3), 0.5)), r"'b' .*\(2, 3\).*\(3, 2\)"),
+    ("factor of one axis", lambda: pmf(first=[0.5, 0.5]), r"'a' .*\(2,\).*\(2, 2\)"),
+    ("factor of another rank", lambda: pmf([1.0]), r"'a' .*\(2, 2\).*\(2, 1\)"),
+    ("factor too few", lambda: of_factors(PMF.factors[:1]), "1 factors for 2 variables"),
+    ("no factors", lambda: of_factors(None), "factors"),
+)
+def test_weights_and_factors_that_are_no_distribution_are_refused(call, message):
+    assert_refused(call, message)
+
+
+LARGE = jp.random_pmf(jp.Domain.of_sizes([10] * 12), rank=1, random_state=0)
+HUGE = jp.random_pmf(jp.Domain.of_sizes([10] * 40), rank=1, random_state=0)
+WORDS = jp.random_pmf(jp.Domain([jp.Variable("vote", ("no", "yes"))]), rank=1, random_state=0)
+
+
+@cases(
+    ("unknown variable", lambda: PMF.condition({"z": 0}), "no variable 'z'"),
+    ("unknown level", lambda: PMF.condition({"b": 7}), "'b' has no level 7"),
+    ("unknown level in a set", lambda: PMF.condition({"b": {0, 7}}), "'b' has no level 7"),
+    ("missing level", lambda: PMF.condition({"b": None}), "'b' has no level None"),
+    ("likelihood of a shape", lambda: PMF.condition({"b": np.ones(2)}), r"'b' .*\(2,\)"),
+    ("likelihood negative", lambda: PMF.condition({"a": np.array([-1.0, 1.0])}), "'a' .*least 0"),
+    ("likelihood NaN", lambda: PMF.condition({"a": np.array([np.nan, 1.0])}), "'a' .*finite"),
+    ("likelihood of text", lambda: PMF.condition({"a": np.array(["x", "y"])}), "'a' .*numbers"),
+    ("evidence of no names", lambda: PMF.condition([("a", 0)]), "evidence"),
+    ("evidence impossible", lambda: ONE_SIDED.condition({"a": 1}), "'a': 1.* probability zero"),
+    ("evidence of no level", lambda: PMF.condition({"a": set()}), "'a'.* probability zero"),
+    ("sample given", lambda: ONE_SIDED.sample(2, given={"b": 2}), "'b': 2.* probability zero"),
+    ("sample of -1 rows", lambda: PMF.sample(-1), "number of rows .*not -1"),
+    ("sample of half a row", lambda: PMF.sample(0.5), "number of rows .*not 0.5"),
+    ("sample of a backend", lambda: PMF.sample(2, backend="excel"), "backend .*'excel'"),
+    ("table too large", lambda: LARGE.table(), "12 variables would take 7.28 TiB"),
+    ("table much too large", lambda: HUGE.table(), r"40 variables would take 10\^41 bytes"),
+    ("table above a limit", lambda: PMF.table(max_bytes=47), "48 bytes, more than 47 bytes"),
+    ("marginal of an unknown name", lambda: PMF.marginal(["a", "z"]), "no variable 'z'"),
+    ("marginal of a name twice", lambda: PMF.marginal(["a", "a"]), "'a' twice"),
+    ("marginal of text", lambda: PMF.marginal("a"), r"such as \['a'\]"),
+    ("unknown target", lambda: PMF.predict_proba(ROWS, "z"), "no variable 'z'"),
+    ("target without values", lambda: WORDS.expectation([["no"]], "vote"), "'vote' .*numeric"),
+    ("unknown level in a row", lambda: PMF.probability([[0, 1], [0, 9]]), "'b' holds 9 in row 1"),
+)
+def test_a_question_that_has_no_answer_is_refused(call, message):
+    assert_refused(call, message)

@@ -1,0 +1,364 @@
+import datetime as dt
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jointpmf as jp
+from jointpmf.encoding import Codes, decode, encode
+
+TABLES = {
+    "pandas": lambda cells: pd.DataFrame({"x0": cells}),
+    "pandas objects": lambda cells: pd.DataFrame({"x0": pd.Series(cells, dtype=object)}),
+    "polars": lambda cells: pl.DataFrame({"x0": cells}),
+    "lazy": lambda cells: pl.LazyFrame({"x0": cells}),
+    "pyarrow": lambda cells: pa.table({"x0": cells}),
+    "array": lambda cells: np.array([[cell] for cell in cells], dtype=object),
+    "list": lambda cells: [[cell] for cell in cells],
+}
+CELLS = {
+    "str": ["b", None, "a", "b"],
+    "bool": [True, None, False, True],
+    "int": [30, None, 7, 30],
+    "float": [2.5, None, -0.5, 2.5],
+    "date": [dt.date(2024, 2, 1), None, dt.date(2023, 12, 31), dt.date(2024, 2, 1)],
+    "datetime": [
+        dt.datetime(2024, 2, 1),
+        None,
+        dt.datetime(2023, 12, 31, 5),
+        dt.datetime(2024, 2, 1),
+    ],
+}
+BACKENDS = ("pandas", "polars", "pyarrow")
+
+any_table = pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+any_cells = pytest.mark.parametrize("cells", CELLS.values(), ids=CELLS)
+any_backend = pytest.mark.parametrize("backend", BACKENDS)
+
+
+def levels_of(codes, name="x0"):
+    return list(codes.domain[name].levels)
+
+
+def codes_of(codes, name="x0"):
+    return codes.array[:, codes.domain.index(name)].tolist()
+
+
+def frame(series):
+    return pd.DataFrame({"x0": series})
+
+
+def cells_of(table, name):
+    """Return a column of any data frame as Python objects, None where it is missing."""
+    if isinstance(table, pa.Table):
+        return table[name].to_pylist()
+    if isinstance(table, pd.DataFrame):
+        return [None if pd.isna(cell) else cell for cell in table[name].tolist()]
+    return table[name].to_list()
+
+
+@any_table
+@any_cells
+def test_any_column_of_any_table_becomes_sorted_levels_and_missing(table, cells):
+    codes = encode(table(cells))
+    assert levels_of(codes) == [cells[2], cells[0]]
+    assert codes_of(codes) == [1, jp.MISSING, 0, 1]
+
+
+@any_table
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [("int", (7, 30)), ("float", (-0.5, 2.5)), ("bool", (0, 1)), ("str", None), ("date", None)],
+)
+def test_numbers_keep_their_values_and_nothing_else_has_any(table, kind, values):
+    assert encode(table(CELLS[kind])).domain["x0"].values == values
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array([[3], [1], [3]]),
+        np.array([[3], [1], [3]], np.uint8),
+        np.array([[3], [1], [3]], np.uint64),
+        np.array([[2.5], [0.5], [2.5]]),
+        np.array([[2.5], [0.5], [2.5]], np.float32),
+        np.array([[True], [False], [True]]),
+        np.array([["b"], ["a"], ["b"]]),
+        np.array([["2024-02-01"], ["2023-12-31"], ["2024-02-01"]], "M8[D]"),
+        np.array([["2024-02-01"], ["2023-12-31"], ["2024-02-01"]], "M8[us]"),
+    ],
+    ids=lambda array: array.dtype.str,
+)
+def test_an_array_of_any_type_becomes_sorted_python_levels(array):
+    codes = encode(array)
+    assert levels_of(codes) == sorted(set(array[:, 0].tolist()))
+    assert codes_of(codes) == [1, 0, 1]
+
+
+def test_nanoseconds_in_an_array_are_times_and_not_numbers():
+    codes = encode(np.array([["2024-02-01"], ["2023-12-31"]], "M8[ns]"))
+    assert levels_of(codes) == [dt.datetime(2023, 12, 31), dt.datetime(2024, 2, 1)]
+    assert codes.domain["x0"].values is None
+
+
+def test_many_small_integers_of_a_narrow_type_keep_their_order():
+    column = np.tile(np.arange(-100, 101, 4, dtype=np.int8), 5)
+    codes = encode(pl.DataFrame({"x0": column}))
+    assert levels_of(codes) == list(range(-100, 101, 4))
+    assert codes_of(codes) == list(range(51)) * 5
+
+
+OWN_ORDER = {
+    "pandas categorical": frame(pd.Categorical(["b", None, "a"], categories=["z", "b", "a"])),
+    "pandas ordered": frame(pd.Categorical(["b", None, "a"], ["z", "b", "a"], ordered=True)),
+    "polars enum": pl.DataFrame({"x0": ["b", None, "a"]}, {"x0": pl.Enum(["z", "b", "a"])}),
+    "pyarrow ordered dictionary": pa.table(
+        {"x0": pa.DictionaryArray.from_arrays([1, None, 2], ["z", "b", "a"], ordered=True)}
+    ),
+}
+
+
+@pytest.mark.parametrize("table", OWN_ORDER.values(), ids=OWN_ORDER)
+def test_a_type_with_an_order_keeps_it_and_its_unobserved_levels(table):
+    codes = encode(table)
+    assert levels_of(codes) == ["z", "b", "a"]
+    assert codes_of(codes) == [1, jp.MISSING, 2]
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("categories", [[9, 3, 1], [9.5, 3.0, 1.0]], ids=["int", "float"])
+def test_numeric_categories_keep_their_order_and_their_values(categories, ordered):
+    cells = [categories[1], None, categories[2]]
+    codes = encode(frame(pd.Categorical(cells, categories, ordered=ordered)))
+    assert levels_of(codes) == categories
+    assert codes.domain["x0"].values == tuple(categories)
+    assert codes_of(codes) == [1, jp.MISSING, 2]
+
+
+def test_categories_that_are_times_are_the_standard_librarys_own():
+    codes = encode(frame(pd.Categorical(pd.to_datetime(["2024-02-01", None, "2023-12-31"]))))
+    assert [type(level) for level in levels_of(codes)] == [dt.datetime] * 2
+    assert codes_of(codes) == [1, jp.MISSING, 0]
+
+
+WITHOUT_ORDER = {
+    "polars categorical": pl.DataFrame({"x0": ["b", None, "a"]}, {"x0": pl.Categorical}),
+    "pyarrow dictionary": pa.table({"x0": pa.array(["b", None, "a"]).dictionary_encode()}),
+    "pyarrow chunks": pa.concat_tables(
+        pa.table({"x0": pa.array(cells).dictionary_encode()}) for cells in (["b", None], ["a"])
+    ),
+    "pandas string": frame(pd.array(["b", None, "a"], dtype="string")),
+}
+
+
+@pytest.mark.parametrize("table", WITHOUT_ORDER.values(), ids=WITHOUT_ORDER)
+def test_a_type_without_an_order_is_sorted(table):
+    codes = encode(table)
+    assert levels_of(codes) == ["a", "b"]
+    assert codes_of(codes) == [1, jp.MISSING, 0]
+
+
+NULLABLE = {"Int64": [3, None, 1], "Float64": [2.5, None, 0.5], "boolean": [True, None, False]}
+
+
+@pytest.mark.parametrize(("dtype", "cells"), NULLABLE.items(), ids=NULLABLE)
+def test_nullable_pandas_types_keep_their_levels(dtype, cells):
+    codes = encode(frame(pd.array(cells, dtype=dtype)))
+    assert levels_of(codes) == [cells[2], cells[0]]
+    assert {type(level) for level in levels_of(codes)} == {type(cells[0])}
+    assert codes_of(codes) == [1, jp.MISSING, 0]
+
+
+SPELLINGS = {
+    "None, NaN, NA and NaT in an array": np.array([["a"], [None], [math.nan], [pd.NA], [pd.NaT]]),
+    "None, NaN, NA and NaT in pandas": frame(
+        pd.Series(["a", None, math.nan, pd.NA, pd.NaT], dtype=object)
+    ),
+    "NaT in pandas": frame(pd.to_datetime(["2024-02-01", None, pd.NaT])),
+    "NA in pandas": frame(pd.array([5, pd.NA, None], dtype="Int64")),
+    "null and NaN in Polars": pl.DataFrame({"x0": [-1.0, None, math.nan]}),
+    "null and NaN in PyArrow": pa.table({"x0": [-1.0, None, math.nan]}),
+    "-1 and NaN in an array of floats": np.array([[5], [-1], [math.nan]]),
+    "-1 in an array of integers": np.array([[5], [-1]]),
+    "-1 in an array of bytes": np.array([[5], [-1]], np.int8),
+    "NaT in an array": np.array([["2024-02-01"], ["NaT"]], "M8[D]"),
+}
+
+
+@pytest.mark.parametrize("table", SPELLINGS.values(), ids=SPELLINGS)
+def test_every_spelling_of_missing_is_missing(table):
+    codes = encode(table)
+    assert len(levels_of(codes)) == 1
+    assert codes_of(codes) == [0] + [jp.MISSING] * (codes.n_rows - 1)
+
+
+def test_minus_one_is_a_level_in_a_data_frame():
+    codes = encode(pl.DataFrame({"x0": [-1, 1, None]}))
+    assert levels_of(codes) == [-1, 1]
+    assert codes_of(codes) == [0, 1, jp.MISSING]
+
+
+NEGATIVE = {
+    "integers": ([[-1], [-2], [3]], None),
+    "floats": ([[-1.0], [-2.0], [3.0]], None),
+    "fractions": ([[-1.0], [-0.5], [3.0]], None),
+    "a level of the domain": ([[-1], [1]], jp.Variable("x0", (-1, 1))),
+    "bins": ([[-1], [-2], [3]], jp.Variable("x0", ("low", "high"), edges=(-5, 0, 5))),
+}
+
+
+@pytest.mark.parametrize(("rows", "variable"), NEGATIVE.values(), ids=NEGATIVE)
+def test_minus_one_beside_negative_levels_in_an_array_is_ambiguous(rows, variable):
+    domain = None if variable is None else jp.Domain([variable])
+    with pytest.raises(jp.JointPMFError, match="'x0' holds -1"):
+        encode(np.array(rows), domain)
+
+
+@any_table
+def test_a_continuous_column_is_named_and_must_be_binned(table):
+    numbers = [k / 7 for k in range(101)]
+    with pytest.raises(jp.JointPMFError, match=r"'x0' has 101 distinct numbers.*bin it"):
+        encode(table(numbers))
+    assert encode(table(numbers[:100])).domain.sizes == (100,)
+    assert encode(table(numbers), max_levels=101).domain.sizes == (101,)
+
+
+def test_fewer_levels_can_be_asked_of_numbers_but_not_of_text():
+    with pytest.raises(jp.JointPMFError, match="'x0' has 3 distinct numbers, more than 2"):
+        encode(np.arange(3)[:, None], max_levels=2)
+    assert encode(np.array([["a"], ["b"], ["c"]]), max_levels=2).domain.sizes == (3,)
+
+
+@any_table
+def test_bins_by_count_hold_equal_shares_and_the_mean_of_what_fell_in_them(table):
+    numbers = [0.5, 8.0, 1.5, 4.0, 3.0, 90.0, 5.0, 10.0]
+    codes = encode(table(numbers), bins={"x0": 4})
+    assert codes_of(codes) == [0, 2, 0, 1, 1, 3, 2, 3]
+    assert codes.domain["x0"].values == (1.0, 3.5, 6.5, 50.0)
+
+
+@any_table
+def test_bins_by_edges_hold_their_lower_edge_and_the_mean_of_what_fell_in_them(table):
+    codes = encode(table([0.0, None, 10.0, 11.0, 18.0, 40.0]), bins={"x0": [0, 10, 20, 30, 40]})
+    assert codes_of(codes) == [0, jp.MISSING, 1, 1, 1, 3]
+    assert codes.domain["x0"].edges == (0, 10, 20, 30, 40)
+    assert codes.domain["x0"].values == (0.0, 13.0, 25.0, 40.0)
+
+
+def test_bins_by_count_of_many_ties_are_fewer_and_none_is_empty():
+    codes = encode(np.array([[0.0]] * 9 + [[1.0]]), bins={"x0": 5})
+    assert sorted(set(codes_of(codes))) == list(range(codes.domain["x0"].size))
+
+
+@any_backend
+def test_learned_bins_take_new_numbers_and_their_own_labels(backend):
+    learned = encode(np.linspace(0, 1, 300)[:, None], bins={"x0": 3})
+    new = encode(pl.DataFrame({"x0": [-50.0, 0.5, None, 50.0]}), learned.domain)
+    assert codes_of(new) == [0, 1, jp.MISSING, 2]
+    assert codes_of(encode(decode(new, backend), learned.domain)) == codes_of(new)
+
+
+def test_a_number_outside_of_the_bins_is_named_with_its_row():
+    with pytest.raises(jp.JointPMFError, match=r"'x0' holds 7 in row 2, .*from 0 to 5"):
+        encode(pl.DataFrame({"x0": [None, 1.0, 7.0]}), bins={"x0": [0, 2, 5]})
+    domain = encode(pl.DataFrame({"x0": [1.0]}), bins={"x0": [0, 2, 5]}).domain
+    with pytest.raises(jp.JointPMFError, match="'x0' holds -3 in row 1"):
+        encode(pl.DataFrame({"x0": [None, -3.0]}), domain)
+    assert codes_of(encode(pl.DataFrame({"x0": [1, -3]}), domain, unknown="missing")) == [0, -1]
+
+
+@any_table
+@any_cells
+def test_a_given_domain_encodes_new_data_and_names_an_unknown_level(table, cells):
+    domain = jp.Domain([jp.Variable("x0", (cells[0], "other"))])
+    assert codes_of(encode(table([None, cells[0]]), domain)) == [jp.MISSING, 0]
+    with pytest.raises(jp.JointPMFError, match=r"'x0' holds .* in row 2.*'other'"):
+        encode(table([cells[0], None, cells[2]]), domain)
+    codes = encode(table([cells[0], None, cells[2]]), domain, unknown="missing")
+    assert codes_of(codes) == [0, jp.MISSING, jp.MISSING]
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "Float64", "boolean"])
+def test_an_unknown_level_after_a_pandas_na_is_named(dtype):
+    domain = jp.Domain([jp.Variable("x0", ("no", "yes"))])
+    with pytest.raises(jp.JointPMFError, match=r"'x0' holds .* in row 1"):
+        encode(frame(pd.array([pd.NA, 1], dtype=dtype)), domain)
+
+
+@any_backend
+def test_absent_columns_are_missing_and_extra_columns_are_left_out(backend):
+    table = pl.DataFrame({"extra": [5, 6], "b": [1, 0]})
+    table = {"polars": table, "pandas": table.to_pandas(), "pyarrow": table.to_arrow()}[backend]
+    codes = encode(table, jp.Domain.of_sizes([2, 2, 2], names=["a", "b", "c"]))
+    assert codes.array.tolist() == [[-1, 1, -1], [-1, 0, -1]]
+
+
+def test_a_table_with_none_of_the_variables_is_refused():
+    with pytest.raises(jp.JointPMFError, match=r"none of the variables 'a'.*columns are 'b'"):
+        encode(pl.DataFrame({"b": [1]}), jp.Domain.of_sizes([2], names=["a"]))
+
+
+def test_codes_are_column_major_in_the_smallest_type():
+    rows = np.zeros((4, 2), int)
+    arrays = [Codes(jp.Domain.of_sizes([2, size]), rows).array for size in (127, 128, 40000)]
+    assert [array.dtype for array in arrays] == [np.int8, np.int16, np.int32]
+    assert all(array.flags.f_contiguous for array in arrays)
+
+
+def test_codes_are_projected_on_a_part_of_their_domain():
+    codes = Codes(jp.Domain.of_sizes([2, 3, 4]), [[1, 2, 3], [0, -1, 1]])
+    part = encode(codes, codes.domain.project(["x2", "x0"]))
+    assert part.array.tolist() == [[3, 1], [1, 0]]
+    with pytest.raises(jp.JointPMFError, match="another domain"):
+        encode(codes, jp.Domain.of_sizes([2, 3, 5]))
+
+
+@any_backend
+@any_cells
+def test_decoding_brings_back_the_users_cells_in_every_backend(backend, cells):
+    codes = encode(TABLES["polars"](cells))
+    decoded = decode(codes, backend)
+    assert cells_of(decoded, "x0") == cells
+    assert codes_of(encode(decoded, codes.domain)) == codes_of(codes)
+
+
+@pytest.mark.parametrize("backend", [*BACKENDS, "codes"])
+def test_decoding_keeps_rows_and_columns_in_order(backend):
+    codes = Codes(jp.Domain.of_sizes([3, 2], names=["b", "a"]), [[2, 0], [0, 1], [1, -1]])
+    decoded = decode(codes, backend)
+    assert encode(decoded, codes.domain).array.tolist() == codes.array.tolist()
+    if backend == "pandas":
+        assert decoded.index.tolist() == [0, 1, 2]
+
+
+LABELS = st.sampled_from(
+    [
+        st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4),
+        st.integers(-(2**53), 2**53),
+        st.booleans(),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.dates(),
+    ]
+)
+
+
+@st.composite
+def tables_with_holes(draw):
+    n_rows = draw(st.integers(1, 12))
+    cells = LABELS.flatmap(lambda one: st.lists(st.none() | one, min_size=n_rows, max_size=n_rows))
+    columns = draw(
+        st.lists(cells.filter(lambda column: column.count(None) < n_rows), min_size=1, max_size=4)
+    )
+    return {f"c{n}": column for n, column in enumerate(columns)}
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(tables_with_holes(), st.sampled_from([pd.DataFrame, pl.DataFrame, pa.table]), st.data())
+def test_encoding_and_decoding_return_the_same_table(columns, backend_table, data):
+    decoded = decode(encode(backend_table(columns)), data.draw(st.sampled_from(BACKENDS)))
+    assert {name: cells_of(decoded, name) for name in columns} == columns

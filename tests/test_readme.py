@@ -1,0 +1,64 @@
+"""The README's code runs and prints what the README says; its map of the house is true."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+import jointpmf
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+SOURCE = Path(jointpmf.__file__).parent
+
+
+def test_the_code_prints_what_it_says():
+    blocks = re.findall(r"```python\n(.*?)```\n```text\n(.*?)```", README, re.DOTALL)
+    assert len(blocks) == len(re.findall("```python", README))
+    namespace = {}
+    for code, expected in blocks:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(code, namespace)
+        assert printed.getvalue() == expected
+
+
+def test_the_map_names_every_file():
+    named = re.findall(r"`([\w/]+\.py)`", README.split("## The house")[1])
+    files = {str(f.relative_to(SOURCE)) for f in SOURCE.rglob("*.py") if f.name != "__init__.py"}
+    assert set(named) - {"tests/oracle.py"} == files
+
+
+def test_a_file_imports_only_from_files_above_it():
+    named = re.findall(r"`([\w/]+\.py)`", README.split("## The house")[1])
+    order = [name.removesuffix(".py").replace("/", ".") for name in named]
+    for position, module in enumerate(order[:-1]):
+        text = (SOURCE / named[position]).read_text()
+        for below in order[position + 1 :]:
+            assert not re.search(rf"from jointpmf\.{below}\b|import {below}\b", text), (
+                module,
+                below,
+            )
+
+
+@pytest.mark.parametrize("library", ["narwhals", "pandas", "statsmodels"])
+def test_a_library_is_known_to_one_file_only(library):
+    home = {"narwhals": "encoding.py", "pandas": "datasets.py", "statsmodels": "datasets.py"}
+    users = {
+        f.name
+        for f in SOURCE.rglob("*.py")
+        if re.search(rf"^\s*(import|from) {library}\b", f.read_text(), re.MULTILINE)
+    }
+    assert users == {home[library]}
+
+
+def test_every_cited_equation_exists():
+    equations = set(
+        re.findall(r"^\*\*\((\d+)\)", (ROOT / "docs/math.md").read_text(), re.MULTILINE)
+    )
+    for file in SOURCE.rglob("*.py"):
+        cited = re.findall(r"eq\. (\d+)(?: and (\d+))?", file.read_text())
+        for number in filter(None, (n for pair in cited for n in pair)):
+            assert number in equations, (file.name, number)
