@@ -37,8 +37,8 @@ WEIGHTS = ("uniform", "equal")
 SIGMA = 1e-6
 
 NOTE = """Relative errors under the best permutation, mean and median over the runs; `seed` is the
-paper's own number. `uniform`: weights drawn uniformly, as the paper describes; `equal`: all weights
-the same, the factors unchanged. The CSV beside this file has the medians of the tensor error too."""
+paper's own number. `uniform`: weights drawn uniformly, as the paper describes; `equal`: weights all
+the same, the factors unchanged. The CSV beside it has the medians of the tensor error too."""
 
 SEED = {
     # (noisy, rank, order): the seed's mean relative error of factors and of the tensor

@@ -19,7 +19,7 @@ from jointpmf.information import (
     tensor_error,
 )
 from jointpmf.marginals import Marginal, MarginalCounts, MarginalSet
-from jointpmf.pmf import JointPMF, random_pmf
+from jointpmf.pmf import JointPMF, load, random_pmf
 from jointpmf.solvers.loop import Solution, Status
 
 __version__ = "0.1.0"
@@ -43,6 +43,7 @@ __all__ = [
     "factor_error",
     "fit_marginals",
     "kl_divergence",
+    "load",
     "mutual_information",
     "random_pmf",
     "tensor_error",

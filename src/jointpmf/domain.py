@@ -9,12 +9,15 @@ import math
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
+from itertools import pairwise
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
-from jointpmf.errors import JointPMFError, listing
+from jointpmf.errors import JointPMFError, listing, whole_number
 
 MISSING = -1
 """The code of a cell that was not observed."""
@@ -51,19 +54,26 @@ class Variable:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", tuple(map(_plain, self.levels)))
-        if self.values is None and self.levels and all(isinstance(x, Real) for x in self.levels):
+        numeric = bool(self.levels) and all(isinstance(x, (Real, Decimal)) for x in self.levels)
+        if self.values is None and numeric:
             object.__setattr__(self, "values", self.levels)
         for field in ("values", "edges"):
             if getattr(self, field) is not None:
-                object.__setattr__(self, field, tuple(map(float, getattr(self, field))))
+                object.__setattr__(self, field, self._floats(field))
         self._validate()
+
+    def _floats(self, field: str) -> tuple[float, ...]:
+        try:
+            return tuple(map(float, getattr(self, field)))
+        except (TypeError, ValueError):
+            raise JointPMFError(f"the {field} of variable {self.name!r} are not numbers") from None
 
     def _validate(self) -> None:
         if not isinstance(self.name, str):
             raise JointPMFError(f"a variable's name must be a string, not {self.name!r}")
         if not self.levels:
             raise JointPMFError(f"variable {self.name!r} has no level")
-        if any(level is None or level != level for level in self.levels):
+        if any(map(is_missing, self.levels)):
             raise JointPMFError(f"variable {self.name!r} has a missing value among its levels")
         if len(self._code_of) != len(self.levels):
             raise JointPMFError(f"variable {self.name!r} has a level twice: {listing(self.levels)}")
@@ -77,6 +87,8 @@ class Variable:
             raise JointPMFError(
                 f"variable {self.name!r} has {len(self.levels)} bins but {len(self.edges)} edges"
             )
+        if self.edges is not None and not all(low < high for low, high in pairwise(self.edges)):
+            raise JointPMFError(f"the edges of variable {self.name!r} must increase")
 
     @property
     def size(self) -> int:
@@ -120,6 +132,11 @@ class Variable:
         return min(bisect_right(self.edges, number) - 1, self.size - 1)
 
 
+def is_missing(cell: Any) -> bool:
+    """Tell whether a cell is missing, in any library's spelling: None, NaN, NaT, NA."""
+    return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
+
+
 def _plain(level: object) -> Hashable:
     """Return a numpy scalar as the Python object it holds, and anything else as it is."""
     return level.item() if isinstance(level, np.generic) else level
@@ -156,10 +173,7 @@ class Domain:
         >>> Domain.of_sizes([2, 3])["x1"].levels
         (0, 1, 2)
         """
-        sizes = list(sizes)
-        for size in sizes:
-            if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
-                raise JointPMFError(f"a size must be a whole number of at least 1, not {size!r}")
+        sizes = [whole_number(size, "a size", 1) for size in sizes]
         names = [f"x{n}" for n in range(len(sizes))] if names is None else list(names)
         if len(names) != len(sizes):
             raise JointPMFError(f"there are {len(names)} names for {len(sizes)} sizes")

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from jointpmf.domain import MISSING, Domain, Variable, check_distinct
+from jointpmf.domain import MISSING, Domain, Variable, check_distinct, is_missing
 from jointpmf.errors import JointPMFError, listing
 
 Unknown = Literal["error", "missing"]
@@ -159,6 +159,8 @@ def decode(codes: Codes, backend: str = "polars") -> Any:
         raise JointPMFError(
             f"backend must be 'polars', 'pandas', 'pyarrow' or 'codes', not {backend!r}"
         )
+    if not len(codes.domain):
+        raise JointPMFError("there is no variable left to make a table of")
     columns = [
         _decode_column(codes.array[:, n], variable, backend)
         for n, variable in enumerate(codes.domain)
@@ -213,27 +215,26 @@ class _Column:
             return self.array[rows]
         return self.series.filter(rows.tolist()).to_numpy()  # type: ignore[union-attr]
 
-    def cells(self) -> list[Any]:
-        """Return all cells as Python objects."""
-        return self.array.tolist() if self.array is not None else self.series.to_list()  # type: ignore[union-attr]
+    def first_row(self, level: Any) -> int:
+        """Return the first row that holds a level."""
+        cells = self.array.tolist() if self.array is not None else self.series.to_list()  # type: ignore[union-attr]
+        return next(row for row in np.flatnonzero(~self.missing).tolist() if cells[row] == level)
 
 
 def _columns(table: Any, domain: Domain | None) -> tuple[list[str], dict[str, _Column]]:
     if isinstance(table, (np.ndarray, list, tuple)):
         return _array_columns(table, domain)
     try:
+        check_distinct(_native_names(table), "the table")
         frame = nw.from_native(table)
     except TypeError:
         raise JointPMFError(
             "a table must be a pandas, Polars or PyArrow table or an array, "
             f"not {type(table).__name__}"
         ) from None
-    except ValueError as error:  # pandas allows a name twice, and narwhals says so
-        raise JointPMFError(f"the table cannot be read: {error}") from None
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
     names = list(frame.columns)
-    check_distinct(names, "the table")
     for name in names:
         if not isinstance(name, str):
             raise JointPMFError(f"column names must be strings, not {name!r}")
@@ -242,7 +243,38 @@ def _columns(table: Any, domain: Domain | None) -> tuple[list[str], dict[str, _C
             f"the table has none of the variables {listing(domain.names)}; "
             f"its columns are {listing(names)}"
         )
-    return names, {name: _Column(name, frame[name], None) for name in names}
+    return names, {name: _Column(name, _series_of(frame[name]), None) for name in names}
+
+
+def _native_names(table: Any) -> list[Any]:
+    """Return the column names of a table that may have one twice, as pandas and PyArrow allow."""
+    lazy = hasattr(table, "collect")
+    return [] if lazy else list(getattr(table, "column_names", getattr(table, "columns", [])))
+
+
+def _series_of(series: nw.Series[Any]) -> nw.Series[Any]:
+    """Return a column of numbers in Python objects, as pandas may have it, as numbers."""
+    if series.dtype != nw.Object or not all(map(_is_number, series.drop_nulls().to_list())):
+        return series
+    return series.cast(nw.Float64)
+
+
+def _is_number(cell: Any) -> bool:
+    return isinstance(cell, Real) and not isinstance(cell, (bool, np.bool_))
+
+
+def _without_objects(array: np.ndarray) -> np.ndarray:
+    """Return an array of numbers and missing cells in Python objects as numbers."""
+    if array.dtype != object:
+        return array
+    missing = _missing_in_array(array)
+    if missing.all() or not all(map(_is_number, array[~missing])):
+        return array
+    numbers = np.array(array[~missing].tolist())
+    as_whole = numbers.dtype.kind == "i" and numbers.min() >= MISSING
+    filled = np.full(len(array), MISSING if as_whole else np.nan)
+    filled[~missing] = numbers
+    return filled.astype(np.int64) if as_whole else filled
 
 
 def _array_columns(table: Any, domain: Domain | None) -> tuple[list[str], dict[str, _Column]]:
@@ -252,26 +284,31 @@ def _array_columns(table: Any, domain: Domain | None) -> tuple[list[str], dict[s
         raise JointPMFError("the rows of the table do not all have the same length") from None
     if array.ndim != 2:
         raise JointPMFError(f"an array of rows must have two dimensions, not {array.ndim}")
+    if array.dtype.kind in "mM" and np.datetime_data(array.dtype)[0] in ("ns", "ps", "fs", "as"):
+        array = array.astype(f"{array.dtype.kind}8[us]")  # what Python's own times can hold
     names = list(domain.names) if domain is not None else [f"x{n}" for n in range(array.shape[1])]
     if len(names) != array.shape[1]:
         raise JointPMFError(f"the array has {array.shape[1]} columns for {len(names)} variables")
-    return names, {name: _Column(name, None, array[:, n]) for n, name in enumerate(names)}
+    columns = (_without_objects(array[:, n]) for n in range(len(names)))
+    return names, {
+        name: _Column(name, None, column) for name, column in zip(names, columns, strict=True)
+    }
 
 
 # --- one column ----------------------------------------------------------------------------------
 
 
 def _encode_column(column: _Column, variable: Variable, unknown: Unknown) -> np.ndarray:
+    _check_minus_one(column, variable)
     if variable.edges is not None and column.holds_numbers:
         return _encode_numbers_in_bins(column, variable, unknown)
-    _check_minus_one(column, variable)
     code_of: dict[Hashable, int] = {}
     for level in _distinct(column):
         try:
             code_of[level] = variable.code(level)
         except JointPMFError:
             if unknown == "error":
-                row = column.cells().index(level)
+                row = column.first_row(level)
                 raise JointPMFError(
                     f"column {variable.name!r} holds {level!r} in row {row}, "
                     f"which is not one of its levels {listing(variable.levels)}"
@@ -297,6 +334,15 @@ def _bin_positions(cells: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 def _distinct(column: _Column) -> list[Any]:
     """Return the distinct observed levels of a column."""
+    try:
+        return _distinct_cells(column)
+    except TypeError:
+        raise JointPMFError(
+            f"column {column.name!r} holds cells that cannot be levels, such as lists"
+        ) from None
+
+
+def _distinct_cells(column: _Column) -> list[Any]:
     observed = ~column.missing
     if column.series is not None and not column.holds_numbers:
         return column.series.drop_nulls().unique().to_list()
@@ -304,8 +350,8 @@ def _distinct(column: _Column) -> list[Any]:
     if cells.dtype == object:
         return list(dict.fromkeys(cells.tolist()))
     if cells.dtype.kind in "iu" and len(cells) and int(cells.max()) - int(cells.min()) < len(cells):
-        low = cells.min()  # few different integers: count them rather than sort
-        return (np.flatnonzero(np.bincount(cells - low)) + int(low)).tolist()
+        low = int(cells.min())  # few different integers: count them rather than sort
+        return (np.flatnonzero(np.bincount(cells.astype(np.int64) - low)) + low).tolist()
     return np.unique(cells).tolist()
 
 
@@ -318,12 +364,8 @@ def _missing_in_array(array: np.ndarray) -> np.ndarray:
     if kind in "mM":
         return np.isnat(array)
     if kind == "O":
-        return np.fromiter(map(_is_missing, array), bool, len(array))
+        return np.fromiter(map(is_missing, array), bool, len(array))
     return np.zeros(len(array), bool)
-
-
-def _is_missing(cell: Any) -> bool:
-    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or bool(cell != cell)
 
 
 def _check_minus_one(column: _Column, variable: Variable | None) -> None:
@@ -331,7 +373,8 @@ def _check_minus_one(column: _Column, variable: Variable | None) -> None:
     array = column.array
     if array is None or array.dtype.kind not in "if" or not (array == MISSING).any():
         return
-    if (array < MISSING).any() or (variable is not None and MISSING in variable):
+    others_below = ((array < 0) & (array != MISSING)).any()
+    if others_below or (variable is not None and MISSING in variable):
         raise JointPMFError(
             f"column {column.name!r} holds -1, which means missing in an array, but it has "
             "negative levels too; pass a data frame, where -1 is a level"
@@ -381,8 +424,7 @@ def _learn_variable(
         raise JointPMFError(
             f"column {column.name!r} mixes cells of types {', '.join(kinds)}, which have no order"
         ) from None
-    numeric = all(isinstance(level, Real) and not isinstance(level, bool) for level in levels)
-    if numeric and len(levels) > max_levels:
+    if all(map(_is_number, levels)) and len(levels) > max_levels:
         raise JointPMFError(
             f"column {column.name!r} has {len(levels)} distinct numbers, more than {max_levels}: "
             f"bin it with bins={{{column.name!r}: 8}}, or raise max_levels"
@@ -405,7 +447,10 @@ def _own_order(column: _Column) -> list[Any] | None:
     native = series.to_native()
     pandas_categories = series.implementation.is_pandas_like() and series.dtype == nw.Categorical
     if series.dtype == nw.Enum or pandas_categories:
-        return list(native.dtype.categories)
+        return list(map(_plain_time, native.dtype.categories))
+    is_dictionary = series.implementation.is_pyarrow() and series.dtype == nw.Categorical
+    if is_dictionary and native.type.ordered:
+        return native.unify_dictionaries().chunk(0).dictionary.to_pylist()
     return None
 
 

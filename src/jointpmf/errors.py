@@ -1,4 +1,10 @@
-"""The one exception that bad input raises."""
+"""The one exception that bad input raises, and the checks that every layer makes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import Any
 
 
 class JointPMFError(ValueError):
@@ -13,8 +19,19 @@ class JointPMFError(ValueError):
     """
 
 
-def listing(items: object, limit: int = 8) -> str:
+def listing(items: Iterable[object], limit: int = 8) -> str:
     """Return items as a readable list, cut after `limit` of them."""
-    shown = [repr(item) for item in items]  # type: ignore[attr-defined]
+    shown = [repr(item) for item in items]
     rest = len(shown) - limit
     return ", ".join(shown[:limit]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def whole_number(number: Any, what: str, least: int) -> int:
+    """Return a whole number of any integer type, or raise naming what it should have been."""
+    try:
+        whole = operator.index(number)
+    except TypeError:
+        whole = least - 1
+    if isinstance(number, bool) or whole < least:
+        raise JointPMFError(f"{what} must be a whole number of at least {least}, not {number!r}")
+    return whole

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError
+from jointpmf.errors import JointPMFError, whole_number
 from jointpmf.marginals import MarginalSet
 from jointpmf.pmf import JointPMF
 from jointpmf.solvers.aoadmm import AOADMM
@@ -58,9 +59,9 @@ def fit_marginals(
     """
     if not isinstance(marginals, MarginalSet):
         raise JointPMFError(f"marginals must be a MarginalSet, not {type(marginals).__name__}")
-    rank = _whole(rank, "the rank", 1)
-    max_iter = _whole(max_iter, "max_iter", 0)
-    if not isinstance(tol, (int, float)) or not tol >= 0:
+    rank = whole_number(rank, "the rank", 1)
+    max_iter = whole_number(max_iter, "max_iter", 0)
+    if not isinstance(tol, Real) or not tol >= 0:
         raise JointPMFError(f"tol must be at least 0, not {tol!r}")
     if method not in ("auto", "aoadmm"):
         raise JointPMFError(f"method must be 'auto' or 'aoadmm', not {method!r}")
@@ -78,7 +79,7 @@ def _starting_point(
                 f"the start {start!r} is not of rank {rank} over the marginals' domain"
             )
         return Point.of_pmf(start)
-    if start not in ("auto", "random"):
+    if not isinstance(start, str) or start not in ("auto", "random"):
         raise JointPMFError(f"start must be 'auto', 'random' or a JointPMF, not {start!r}")
     return _random_point(marginals.domain, rank, random_state)
 
@@ -88,9 +89,3 @@ def _random_point(domain: Domain, rank: int, random_state: Any) -> Point:
     generator = np.random.default_rng(random_state)
     columns = [generator.dirichlet(np.ones(size), rank).T for size in domain.sizes]
     return Point(np.full(rank, 1 / rank), np.concatenate(columns))
-
-
-def _whole(number: Any, what: str, least: int) -> int:
-    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
-        raise JointPMFError(f"{what} must be a whole number of at least {least}, not {number!r}")
-    return int(number)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from jointpmf.counting import Subset, count_tables
 from jointpmf.domain import Domain, check_distinct
 from jointpmf.encoding import MAX_NUMERIC_LEVELS, Bins, Codes, Unknown, encode
-from jointpmf.errors import JointPMFError, listing
+from jointpmf.errors import JointPMFError, listing, whole_number
 from jointpmf.tables import SparseTable, Table, add, sum_onto, transpose
 
 logger = logging.getLogger("jointpmf")
@@ -75,7 +76,10 @@ class Marginal:
 
     def _as_array(self) -> np.ndarray:
         try:
-            return np.ascontiguousarray(self.table, dtype=np.float64)
+            array = np.asarray(self.table)
+            if array.dtype.kind == "c":
+                raise TypeError
+            return np.ascontiguousarray(array, dtype=np.float64)
         except (TypeError, ValueError):
             raise JointPMFError(
                 f"the table of {listing(self.names)} is not an array of numbers"
@@ -92,8 +96,8 @@ class Marginal:
         if total <= 0:
             raise JointPMFError(f"{what} is zero everywhere")
         if self.n_obs is not None:
-            if not (math.isfinite(self.n_obs) and self.n_obs > 0):
-                raise JointPMFError(f"{what} has n_obs={self.n_obs}; it must be positive")
+            if not (isinstance(self.n_obs, Real) and 0 < self.n_obs < math.inf):
+                raise JointPMFError(f"{what} has n_obs={self.n_obs!r}; it must be positive")
             if not (_same_total(total, 1.0) or _same_total(total, self.n_obs)):
                 raise JointPMFError(
                     f"{what} sums to {total:g}, which is neither one nor its n_obs={self.n_obs:g}"
@@ -184,6 +188,8 @@ class MarginalSet:
             logger.warning("%d variables on which marginals disagree: %s", len(found), found[0])
 
     def _in_domain_order(self, marginal: Marginal) -> Marginal:
+        if not isinstance(marginal, Marginal):
+            raise JointPMFError(f"a set is made of Marginals, not of {type(marginal).__name__}")
         position = self.domain.indices(marginal.names)
         sizes = tuple(self.domain.sizes[n] for n in position)
         if marginal.table.shape != sizes:
@@ -318,14 +324,16 @@ def subsets_of(
 ) -> list[Subset]:
     """Return the positions of the asked subsets, or of all subsets of one order."""
     if subsets is not None:
-        return [tuple(sorted(domain.indices(names))) for names in subsets]
-    if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order < 1:
-        raise JointPMFError(f"the order must be a whole number of at least 1, not {order!r}")
+        positions = [tuple(sorted(domain.indices(names))) for names in subsets]
+        if () in positions:
+            raise JointPMFError("a marginal needs at least one variable")
+        return positions
+    order = whole_number(order, "the order", 1)
     if order > len(domain):
         raise JointPMFError(
             f"marginals of order {order} need {order} variables; there are {len(domain)}"
         )
-    return list(combinations(range(len(domain)), int(order)))
+    return list(combinations(range(len(domain)), order))
 
 
 class MarginalCounts:

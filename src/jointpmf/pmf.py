@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -18,7 +19,8 @@ import numpy as np
 from jointpmf import kernels
 from jointpmf.domain import Domain, Variable
 from jointpmf.encoding import Codes, decode, encode
-from jointpmf.errors import JointPMFError
+from jointpmf.errors import JointPMFError, whole_number
+from jointpmf.files import read_model, write_model
 from jointpmf.marginals import Marginal, MarginalSet, subsets_of
 from jointpmf.threads import one_blas_thread, row_blocks, run_all
 
@@ -58,8 +60,9 @@ class JointPMF:
         self.weights = _on_simplex(weights, "the weights")
         if self.weights.ndim != 1 or not len(self.weights):
             raise JointPMFError("the weights must be a vector with an entry per component")
-        if len(factors) != len(domain):
-            raise JointPMFError(f"there are {len(factors)} factors for {len(domain)} variables")
+        n_factors = len(factors) if hasattr(factors, "__len__") else 0
+        if n_factors != len(domain):
+            raise JointPMFError(f"there are {n_factors} factors for {len(domain)} variables")
         self.factors = tuple(
             self._checked_factor(variable, factor)
             for variable, factor in zip(domain, factors, strict=True)
@@ -121,6 +124,8 @@ class JointPMF:
 
     def _given(self, evidence: Mapping[str, Any]) -> JointPMF:
         """Return the posterior over all variables, those of the evidence too (eq. 3)."""
+        if not isinstance(evidence, Mapping):
+            raise JointPMFError('the evidence must be a mapping, such as {"name": level}')
         log_weights = _log(self.weights)
         factors = list(self.factors)
         for name, given in evidence.items():
@@ -308,12 +313,9 @@ class JointPMF:
         >>> pmf.sample(3, given={"x0": 1}, random_state=0)["x0"].to_list()
         [1, 1, 1]
         """
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-            raise JointPMFError(
-                f"the number of rows must be a whole number of at least 0, not {n!r}"
-            )
-        source = self._given(given) if given else self
-        return decode(source._draw(int(n), np.random.default_rng(random_state)), backend)
+        n = whole_number(n, "the number of rows", 0)
+        source = self if given is None else self._given(given)
+        return decode(source._draw(n, np.random.default_rng(random_state)), backend)
 
     def _draw(self, n: int, generator: np.random.Generator) -> Codes:
         components = np.empty(n, np.int64)
@@ -327,6 +329,27 @@ class JointPMF:
             kernels.draw_levels(_cumulative(factor), components, uniforms, array[:, v])
         return Codes(self.domain, array)
 
+    # --- files ---------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a safetensors file, whole or not at all; `jointpmf.load` reads it."""
+        write_model(path, self.domain, self.weights, self.factors)
+
+
+def load(path: str | os.PathLike[str]) -> JointPMF:
+    """Return the model in a file that `JointPMF.save` wrote; everything in it is checked.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> pmf = random_pmf(Domain.of_sizes([2, 3]), rank=2, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pmf.save(f"{folder}/model.safetensors")
+    ...     load(f"{folder}/model.safetensors")
+    JointPMF(x0, x1; 2 variables, rank 2)
+    """
+    return JointPMF(*read_model(path))
+
 
 def random_pmf(domain: Domain, rank: int, random_state: Any = None) -> JointPMF:
     """Return a random joint PMF, uniform entries made to sum to one, as in the seed's experiments.
@@ -336,6 +359,7 @@ def random_pmf(domain: Domain, rank: int, random_state: Any = None) -> JointPMF:
     >>> random_pmf(Domain.of_sizes([2, 3]), rank=4, random_state=0)
     JointPMF(x0, x1; 2 variables, rank 4)
     """
+    rank = whole_number(rank, "the rank", 1)
     generator = np.random.default_rng(random_state)
     weights = _normalised(generator.random(rank))
     return JointPMF(
@@ -355,9 +379,10 @@ def _on_simplex(given: Any, what: str) -> np.ndarray:
         raise JointPMFError(f"{what} must be an array of numbers") from None
     if not np.isfinite(array).all():
         raise JointPMFError(f"{what} must be finite")
-    if (array < 0).any() or (np.abs(array.sum(axis=0) - 1) > FEASIBLE).any():
+    off = np.abs(array.sum(axis=0) - 1).max(initial=0)
+    if (array < 0).any() or off > FEASIBLE:
         raise JointPMFError(f"{what} must be non-negative and sum to one")
-    return _normalised(array)
+    return array if off < 1e-14 else _normalised(array)  # what was divided before stays
 
 
 def _likelihood(variable: Variable, given: Any) -> np.ndarray:

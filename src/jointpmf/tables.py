@@ -34,7 +34,7 @@ class CompressedRows(NamedTuple):
         """Return entries that are ordered by row and column, in the smallest types for them."""
         ptr = np.zeros(shape[0] + 1, np.int64)
         np.cumsum(np.bincount(rows, minlength=shape[0]), out=ptr[1:])
-        if values.dtype.kind in "iu":
+        if values.dtype.kind in "iu" and values.min(initial=0) >= 0:
             values = values.astype(_unsigned(int(values.max(initial=0))))
         return cls(ptr, columns.astype(_unsigned(shape[1] - 1)), np.ascontiguousarray(values))
 
@@ -45,7 +45,7 @@ class CompressedRows(NamedTuple):
 
 
 def _unsigned(largest: int) -> type[np.unsignedinteger]:
-    return np.uint16 if largest < 2**16 else np.uint32
+    return np.uint16 if largest < 2**16 else np.uint32 if largest < 2**32 else np.uint64
 
 
 @dataclass(frozen=True)
