@@ -127,7 +127,9 @@ def _contract_groups(sums, groups, chosen, factors, offsets, n, out):
         cells = sums[starts[g] : starts[g + 1]]
         members = variables[ptr[g] : ptr[g + 1]]
         if len(members) == 1:
-            out += cells
+            for i in range(len(out)):
+                for f in range(out.shape[1]):
+                    out[i, f] += cells[i, f]
         elif len(members) == 2:
             _contract_pair(cells, factors, offsets, members, n, out)
         else:
@@ -157,7 +159,8 @@ def _contract_many(cells, factors, offsets, members, n, out):
     for cell in range(len(cells)):
         rest = cell
         level = 0
-        product[:] = cells[cell]
+        for f in range(len(product)):
+            product[f] = cells[cell, f]
         for k in range(len(members) - 1, -1, -1):
             m = members[k]
             size = offsets[m + 1] - offsets[m]
@@ -166,8 +169,10 @@ def _contract_many(cells, factors, offsets, members, n, out):
             if m == n:
                 level = i
             else:
-                product *= factors[offsets[m] + i]
-        out[level] += product
+                for f in range(len(product)):
+                    product[f] *= factors[offsets[m] + i, f]
+        for f in range(len(product)):
+            out[level, f] += product[f]
 
 
 @compiled
@@ -197,12 +202,21 @@ def subset_gram(grams, subsets, ptr, subset_weights, chosen, skip, weights):
         product[:, :] = subset_weights[s]
         for k in range(ptr[s], ptr[s + 1]):
             if subsets[k] != skip:
-                product *= grams[subsets[k]]
-        gram += product
+                _multiply_onto(grams[subsets[k]], product)
+        for f in range(rank):
+            for g in range(rank):
+                gram[f, g] += product[f, g]
     for f in range(rank):
         for g in range(rank):
             gram[f, g] *= weights[f] * weights[g]
     return gram
+
+
+@compiled
+def _multiply_onto(matrix, out):
+    for f in range(out.shape[0]):
+        for g in range(out.shape[1]):
+            out[f, g] *= matrix[f, g]
 
 
 @compiled
@@ -254,7 +268,10 @@ def stack_transposed_times(stack, run, end_run, tails, head_joint, out):
         for row in range(len(weights)):
             for f in range(right.shape[1]):
                 right[row, f] = weights[row] * head_joint[first + row, f]
-        out[begin:end] += np.dot(matrix.T, right)
+        product = np.dot(matrix.T, right)
+        for cell in range(len(product)):
+            for f in range(product.shape[1]):
+                out[begin + cell, f] += product[cell, f]
 
 
 @compiled
@@ -264,9 +281,11 @@ def stack_cost(stack, tails, head_joint, tail_joint, component_weights):
     total = 0.0
     for r in range(len(stack[4])):
         matrix, weights, first, begin, end = _table_of_run(stack, r, tails)
-        left = np.ascontiguousarray(head_joint[first : first + len(weights), :rank])
-        right = np.ascontiguousarray(tail_joint[begin:end, :rank])
-        fitted = np.dot(left * component_weights, right.T)
+        left = np.zeros((len(weights), tail_joint.shape[1]))
+        for row in range(len(weights)):
+            for f in range(rank):
+                left[row, f] = head_joint[first + row, f] * component_weights[f]
+        fitted = np.dot(left, tail_joint[begin:end].T)
         for row in range(len(weights)):
             square = 0.0
             for column in range(matrix.shape[1]):
@@ -300,6 +319,23 @@ def project_simplex(x, scratch):
 
 
 @compiled
+def _sort_descending(values, count):
+    """Sort the first `count` values by Shell's method, which for a few is plain insertion."""
+    gap = 1
+    while gap < count // 9:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, count):
+            value = values[i]
+            j = i
+            while j >= gap and values[j - gap] < value:
+                values[j] = values[j - gap]
+                j -= gap
+            values[j] = value
+        gap //= 3
+
+
+@compiled
 def _simplex_shift(x, least_shift, scratch):
     """Return what to subtract; levels not above `least_shift`, a lower bound of it, end at zero."""
     kept = 0
@@ -307,16 +343,7 @@ def _simplex_shift(x, least_shift, scratch):
         if value > least_shift:
             scratch[kept] = value
             kept += 1
-    if kept > 48:
-        scratch[:kept] = -np.sort(-scratch[:kept])
-    else:
-        for i in range(1, kept):  # few values: insertion, largest first
-            value = scratch[i]
-            j = i
-            while j > 0 and scratch[j - 1] < value:
-                scratch[j] = scratch[j - 1]
-                j -= 1
-            scratch[j] = value
+    _sort_descending(scratch, kept)
     total = scratch[0] - 1.0
     shift = total
     for i in range(1, kept):
@@ -391,7 +418,7 @@ def solve_block(gram, cross, value, dual, per_row, max_iter, tol):
             for f in range(rank):
                 project_simplex(value[f], scratch)
         else:
-            project_simplex(value[:, 0], scratch)
+            project_simplex(value.reshape(-1), scratch)
         primal = change = norm = 0.0
         for f in range(rank):
             for i in range(size):
