@@ -263,7 +263,7 @@ def stack_times(stack, tails, tail_joint, out):
 def stack_transposed_times(stack, run, end_run, tails, head_joint, out):
     """Add to the tail rows of `out` the tables of these runs times their heads' factors."""
     for r in range(run, end_run):
-        matrix, weights, first, begin, end = _table_of_run(stack, r, tails)
+        matrix, weights, first, begin, _ = _table_of_run(stack, r, tails)
         right = np.empty((len(weights), head_joint.shape[1]))
         for row in range(len(weights)):
             for f in range(right.shape[1]):
