@@ -18,6 +18,7 @@ paper: .venv/demo
 bench: .venv/demo
 	$(BIN)/python -m benchmarks.sweep
 	$(BIN)/python -m benchmarks.counting
+	$(BIN)/python -m benchmarks.sampling
 
 format: .venv/test
 	$(BIN)/ruff format .

@@ -17,6 +17,7 @@ from tests import oracle
 
 import jointpmf as jp
 from benchmarks.measure import gemm_flops, peak_bytes, print_lines, seconds
+from jointpmf import tables as tables_module
 from jointpmf.solvers import aoadmm
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.objective import CoupledLeastSquares, Point
@@ -36,7 +37,7 @@ def against_einsum(inner: int) -> Line:
     reference = oracle.ReferenceSweep(marginals, 10, max_iter=inner, tol=0.0)
     slow = seconds(lambda: reference(start.weights, start.factors))
     fixed: dict[str, Any] = {"INNER_ITER": inner, "INNER_PRECISION": 0.0, "SMALLEST_TOL": 0.0}
-    with patch.multiple(aoadmm, **fixed), one_blas_thread():
+    with patch.multiple(aoadmm, **fixed), one_blas_thread:
         solver = AOADMM(CoupledLeastSquares(marginals, 10))
         state = solver.step(solver.start(Point.of_pmf(start)))
         fast = seconds(lambda: [solver.step(state) for _ in range(50)]) / 50
@@ -63,9 +64,10 @@ def quadruples() -> list[Line]:
     source, rows = jester_rows()
     domain = jp.Domain.of_sizes([21] * 10)
     sparse = jp.MarginalSet.from_table(rows, order=4, domain=domain)
-    dense = jp.MarginalSet(
-        domain, [jp.Marginal(m.names, np.asarray(m.table), n_obs=m.n_obs) for m in sparse]
-    )
+    with patch.object(tables_module, "SPARSE_BELOW", 0.0):
+        dense = jp.MarginalSet(
+            domain, [jp.Marginal(m.names, np.asarray(m.table), n_obs=m.n_obs) for m in sparse]
+        )
     cells = sum(m.table.size for m in dense)
     tables = {"dense": dense, "sparse": sparse}
     size = {kind: sum(m.table.nbytes for m in tables[kind]) for kind in tables}
@@ -77,7 +79,7 @@ def quadruples() -> list[Line]:
         solver.step(solver.step(solver.start(start)))
 
     time, peak = {}, {}
-    with one_blas_thread():
+    with one_blas_thread:
         for kind, marginals in tables.items():
             solver = AOADMM(CoupledLeastSquares(marginals, 20))
             state = solver.step(solver.start(start))

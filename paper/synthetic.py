@@ -1,13 +1,12 @@
-"""The seed's Tables I and II: recovery of random joint PMFs from pairs, triples and quadruples.
+"""Tables I and II of the paper: recovery of random joint PMFs from pairs, triples and quadruples.
 
 Five variables of ten levels, rank 5, 10 and 15, uniform entries; exact marginals (Table I), or
 marginals of the joint plus white noise of σ = 1e-6 projected on the simplex (Table II). AO-ADMM
 from a random start, 1500 iterations, twenty models each, the mean of both errors under the best
-permutation, beside the seed's own numbers.
+permutation, beside the paper's own numbers.
 
-The seed draws the weights uniformly too. Some are then close to zero, and their components can
-hardly be seen: under the noise of Table II even least squares started at the truth stays above the
-seed's factor errors. With equal weights it does not. So both are run, and both are shown.
+The paper draws the weights uniformly too. Some are then close to zero, and their components can
+hardly be seen; with equal weights the paper's numbers are met. So both are run, and both shown.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ RANKS = (5, 10, 15)
 WEIGHTS = ("uniform", "equal")
 SIGMA = 1e-6
 
-NOTE = """Relative errors under the best permutation, mean and median over the runs; `seed` is the
-paper's own number. `uniform`: weights drawn uniformly, as the paper describes; `equal`: weights all
+NOTE = """Relative errors under the best permutation, mean and median over the runs; `paper` is
+its own number. `uniform`: weights drawn uniformly, as the paper describes; `equal`: weights all
 the same, the factors unchanged. The CSV beside it has the medians of the tensor error too."""
 
-SEED = {
-    # (noisy, rank, order): the seed's mean relative error of factors and of the tensor
+PAPER = {
+    # (noisy, rank, order): the paper's mean relative error of factors and of the tensor
     (False, 5, 2): (0.235, 0.124),
     (False, 5, 3): (1.24e-6, 2.80e-7),
     (False, 5, 4): (8.64e-11, 1.53e-11),
@@ -151,17 +150,17 @@ def run_all(n_runs: int, max_iter: int) -> list[Run]:
 
 
 def summary(runs: list[Run], noisy: bool) -> list[dict[str, object]]:
-    """Return one line per rank and kind of marginal: the seed's numbers beside ours."""
+    """Return one line per rank and kind of marginal: the paper's numbers beside ours."""
     lines = []
     for rank in RANKS:
         for order, kind in KINDS.items():
             mine = [r for r in runs if (r.noisy, r.rank, r.order) == (noisy, rank, order)]
             line: dict[str, object] = {"rank": rank, "marginals": kind}
-            for error, seed in zip(("factor", "tensor"), SEED[noisy, rank, order], strict=True):
-                line[f"{error} seed"] = seed
+            for error, paper in zip(("factor", "tensor"), PAPER[noisy, rank, order], strict=True):
+                line[f"{error} paper"] = paper
                 for weights in WEIGHTS:
                     errors = [getattr(r, f"{error}_error") for r in mine if r.weights == weights]
-                    line[f"{error} ours {weights}"] = float(np.mean(errors))
+                    line[f"{error} mean {weights}"] = float(np.mean(errors))
                     line[f"{error} median {weights}"] = float(np.median(errors))
             line["seconds per fit"] = float(np.mean([r.seconds for r in mine]))
             lines.append(line)

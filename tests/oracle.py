@@ -35,7 +35,7 @@ def sum_onto(table, axes):
 def likelihood_of(variable, given):
     """Return evidence of any kind as a vector over levels."""
     if isinstance(given, np.ndarray):
-        return given
+        return given / (given.max() or 1.0)
     levels = given if isinstance(given, (set, list)) else {given}
     return np.array([float(level in levels) for level in variable.levels])
 

@@ -111,6 +111,7 @@ def test_other_totals_are_fine_with_explicit_n_obs():
 TWICE = pd.DataFrame([[1, 2, 3], [4, 5, 6]], columns=["a", "b", "a"])
 NUMBERED = pd.DataFrame([[1, 2]])
 HOLES = pl.DataFrame({"a": [1, 2], "gone": [None, None]})
+CODES = jp.Codes(DOMAIN, [[0, 1]])
 
 
 @cases(
@@ -150,6 +151,36 @@ HOLES = pl.DataFrame({"a": [1, 2], "gone": [None, None]})
     ("falling edges", lambda: encode(ROWS, bins={"a": [0, 5, 1]}), "'a' must increase"),
     ("one edge", lambda: encode(ROWS, bins={"a": [0]}), "'a' must increase"),
     ("NaN edge", lambda: encode(ROWS, bins={"a": [0, np.nan, 1]}), "'a' must increase"),
+    ("edges of text", lambda: encode(ROWS, bins={"a": ["x", "y"]}), "'a' must .*numbers"),
+    ("bins of a word", lambda: encode(ROWS, bins={"a": "many"}), "'a' must .*'many'"),
+    ("half a bin", lambda: encode(ROWS, bins={"a": 2.5}), "'a' must .*2.5"),
+    ("bins of True", lambda: encode(ROWS, bins={"a": True}), "'a' must .*True"),
+    ("bins as a list", lambda: encode(ROWS, bins=["a"]), r"bins must map .*\['a'\]"),
+    ("bins as a number", lambda: encode(ROWS, bins=0), "bins must map .*0"),
+    ("bins of inf", lambda: encode([[1.0], [np.inf]], bins={"x0": 2}), "'x0' .*infinite"),
+    ("bins beyond floats", lambda: encode([[1], [10**400]], bins={"x0": 2}), "'x0' .*beyond"),
+    ("levels beyond floats", lambda: encode([[1], [10**400]]), "'x0'"),
+    ("bins of codes", lambda: encode(CODES, bins={"a": 2}), "bins"),
+    ("max_levels", lambda: encode(ROWS, max_levels="x"), "max_levels .*'x'"),
+    ("no Domain", lambda: encode(ROWS, ["a", "b"]), r"a Domain, not \['a', 'b'\]"),
+    ("other codes", lambda: encode(CODES, jp.Domain.of_sizes([2])), "none of the variables 'x0'"),
+    ("ragged tuples", lambda: encode(((1, "x"), (1,))), "same length"),
+    ("ragged arrays", lambda: encode([np.zeros(2), np.zeros(3)]), "same length"),
+    ("rows of dicts", lambda: encode([{"a": 1}]), "two dimensions, not 1"),
+    ("lists in a list", lambda: encode([[1], [[1, 2]]]), "'x0' holds cells that cannot be levels"),
+    ("arrays in pandas", lambda: encode(pd.DataFrame({"a": [np.eye(2), 1]})), "'a' holds cells"),
+    ("lists in PyArrow", lambda: encode(pa.table({"a": [[1], [2]]})), "'a' holds cells"),
+    ("mixed types in a list", lambda: encode([["x"], [1]]), "'x0' mixes .*int, str"),
+    ("codes of halves", lambda: jp.Codes(DOMAIN, [[0, 1], [0, 0.5]]), "0.5 .*'b' in row 1.*whole"),
+    ("codes infinite", lambda: jp.Codes(DOMAIN, [[0, np.inf]]), "inf .*'b' in row 0.*outside"),
+    ("codes of text", lambda: jp.Codes(DOMAIN, [["0", "1"]]), "codes must be whole numbers"),
+    ("codes of truth", lambda: jp.Codes(DOMAIN, [[True, False]]), "codes must be .*bool"),
+    ("codes of objects", lambda: jp.Codes(DOMAIN, [[0, None]]), "codes must be .*object"),
+    ("codes ragged", lambda: jp.Codes(DOMAIN, [[0, 1], [0]]), "codes .*same length"),
+    ("codes of no table", lambda: jp.Codes(DOMAIN, 3), r"shape \(\) do not fit 2"),
+    ("codes without a domain", lambda: jp.Codes([2, 3], [[0, 1]]), "a Domain, not"),
+    ("code too large", lambda: jp.Codes(DOMAIN, [[0, 1], [1, 3]]), "code 3 .*'b' in row 1 lies"),
+    ("code too small", lambda: jp.Codes(DOMAIN, [[0, 1], [-2, 0]]), "code -2 .*'a' in row 1 lies"),
     ("codes too large", lambda: jp.Codes(DOMAIN, [[2, 0]]), "outside of its variable's levels"),
     ("codes too small", lambda: jp.Codes(DOMAIN, [[-2, 0]]), "outside of its variable's levels"),
     ("codes of a shape", lambda: jp.Codes(DOMAIN, [[0, 0, 0]]), r"\(1, 3\) do not fit 2"),

@@ -2,9 +2,11 @@ import math
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import jointpmf as jp
+from jointpmf.errors import shown
 
 AGE = jp.Variable("age", levels=("young", "middle", "old"), edges=(0, 30, 60, 120))
 
@@ -46,6 +48,29 @@ def test_an_unknown_level_is_named_with_its_variable_and_the_levels_it_has():
 def test_a_long_list_of_levels_is_cut_in_the_message():
     with pytest.raises(jp.JointPMFError, match="0, 1, 2, 3, 4, 5, 6, 7 and 42 more"):
         jp.Variable("x", levels=range(50)).code("z")
+
+
+@pytest.mark.parametrize(
+    "level",
+    [
+        pd.Series(range(1000), name="age"),
+        pl.Series(range(1000)),
+        np.eye(100),
+        "a" * 10**6,
+        list(range(10**5)),
+    ],
+    ids=lambda level: type(level).__name__,
+)
+def test_a_level_that_is_no_level_is_shown_on_one_short_line(level):
+    with pytest.raises(jp.JointPMFError, match="'vote' has no level") as caught:
+        jp.Variable("vote", levels=("no", "yes")).code(level)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 160
+
+
+def test_what_is_short_is_shown_as_it_is():
+    assert [shown(item) for item in ("a  b", 2.5, "x\ny")] == ["'a  b'", "2.5", "'x\\ny'"]
+    assert len(shown("b" * 500)) == 80
 
 
 @pytest.mark.parametrize(
@@ -104,6 +129,14 @@ def test_variables_are_equal_and_hash_alike_when_all_they_say_is_equal():
     [
         pytest.param({"name": 3}, "name must be a string, not 3", id="name"),
         pytest.param({"levels": ()}, "'x' has no level", id="no level"),
+        pytest.param({"levels": "abc"}, "'x' must be a list .*not the str 'abc'", id="text"),
+        pytest.param({"levels": b"abc"}, "'x' must be a list .*not the bytes", id="bytes"),
+        pytest.param({"levels": {"a"}}, "'x' must be a list .*not the set", id="set"),
+        pytest.param({"levels": frozenset("a")}, "'x' must be .*not the frozenset", id="frozenset"),
+        pytest.param({"levels": 5}, "'x' must be a list .*not the int 5", id="number"),
+        pytest.param({"levels": None}, "'x' must be a list .*None", id="levels None"),
+        pytest.param({"levels": np.eye(2)}, "'x' must be hashable", id="rows of an array"),
+        pytest.param({"levels": (1, 10**400)}, "values of variable 'x'", id="beyond floats"),
         pytest.param({"levels": ("a", "b", "a")}, "'x' has a level twice", id="twice"),
         pytest.param({"levels": (1, True)}, "'x' has a level twice", id="equal"),
         pytest.param({"levels": ("a", None)}, "'x' has a missing value", id="None"),
@@ -163,7 +196,12 @@ def test_a_projection_keeps_the_order_asked():
 
 @pytest.mark.parametrize(
     ("names", "message"),
-    [(["a", "a"], "'a' twice"), (["a", "d"], "no variable 'd'"), ("abc", r"such as \['abc'\]")],
+    [
+        (["a", "a"], "'a' twice"),
+        (["a", "d"], "no variable 'd'"),
+        ("abc", r"such as \['abc'\]"),
+        (5, "names, not 5"),
+    ],
 )
 def test_a_projection_on_names_that_make_no_sense_is_refused(names, message):
     with pytest.raises(jp.JointPMFError, match=message):
@@ -197,6 +235,24 @@ def test_a_domain_cannot_name_a_variable_twice():
         jp.Domain.of_sizes([2, 3, 4], names=["a", "b", "a"])
 
 
-def test_a_domain_is_made_of_variables():
-    with pytest.raises(jp.JointPMFError, match="not of 'a'"):
-        jp.Domain(["a"])
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [(["a"], "not of 'a'"), (5, "not of 5"), (AGE, r"not of Variable\(name='age'")],
+)
+def test_a_domain_is_made_of_variables(variables, message):
+    with pytest.raises(jp.JointPMFError, match=message):
+        jp.Domain(variables)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((5,), "list of sizes.*not 5"),
+        (("23",), "list of sizes.*not '23'"),
+        (([2, 3], 5), "list of names, not 5"),
+        (([2, 3], "ab"), "list of names.*not the text 'ab'"),
+    ],
+)
+def test_sizes_and_names_are_lists(arguments, message):
+    with pytest.raises(jp.JointPMFError, match=message):
+        jp.Domain.of_sizes(*arguments)

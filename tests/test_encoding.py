@@ -113,6 +113,102 @@ def test_many_small_integers_of_a_narrow_type_keep_their_order():
     assert codes_of(codes) == list(range(51)) * 5
 
 
+def test_a_list_of_rows_keeps_the_types_of_its_columns():
+    codes = encode([["yes", 1, True, 2.5], ["no", 2, False, 1], [math.nan, None, None, None]])
+    levels = [list(variable.levels) for variable in codes.domain]
+    assert levels == [["no", "yes"], [1, 2], [False, True], [1.0, 2.5]]
+    assert [{type(level) for level in column} for column in levels] == [
+        {str},
+        {int},
+        {bool},
+        {float},
+    ]
+    assert codes.array.tolist() == [[1, 0, 1, 1], [0, 1, 0, 0], [-1] * 4]
+
+
+@pytest.mark.parametrize(
+    ("rows", "levels", "codes"),
+    [
+        ([["yes", 1], ["no", 2]], [("no", "yes"), (1, 2)], [[1, 0], [0, 1]]),
+        ([["yes"], [math.nan]], [("yes",)], [[0], [-1]]),
+        (((True, 3), (True, 4)), [(True,), (3, 4)], [[0, 0], [0, 1]]),
+        ([[1, 0.5]], [(1,), (0.5,)], [[0, 0]]),
+    ],
+    ids=["text and numbers", "text and NaN", "truth and numbers", "whole and other numbers"],
+)
+def test_a_list_of_rows_is_not_turned_into_one_type(rows, levels, codes):
+    encoded = encode(rows)
+    assert [repr(variable.levels) for variable in encoded.domain] == list(map(repr, levels))
+    assert encoded.array.tolist() == codes
+
+
+@pytest.mark.parametrize("kind", [tuple, np.array], ids=["tuples", "arrays"])
+def test_rows_in_a_list_may_be_of_any_kind(kind):
+    assert levels_of(encode([kind([3, 1]), kind([2, -1])])) == [2, 3]
+
+
+def test_numpy_times_in_a_list_are_times():
+    codes = encode([[np.datetime64("2024-02-01", "ns")], [np.datetime64("NaT")]])
+    assert levels_of(codes) == [dt.datetime(2024, 2, 1)]
+    assert codes_of(codes) == [0, jp.MISSING]
+
+
+LARGE = [2**63 + 7, 5, 2**64 - 1]
+LARGE_TABLES = {
+    "array": np.array(LARGE, np.uint64)[:, None],
+    "close together": np.array([2**63 + 7, 2**63 + 6, 2**63 + 8], np.uint64)[:, None],
+    "list": [[cell] for cell in LARGE],
+    "beyond 64 bits": [[2**80], [5], [2**81]],
+    "beyond 64 bits in Polars": pl.DataFrame({"x0": [2**80, 5, 2**81]}),
+    "polars": pl.DataFrame({"x0": pl.Series(LARGE, dtype=pl.UInt64)}),
+    "pandas": frame(pd.Series(LARGE, dtype="uint64")),
+    "pandas objects": frame(pd.Series(LARGE, dtype=object)),
+    "pyarrow": pa.table({"x0": pa.array(LARGE, pa.uint64())}),
+}
+
+
+@pytest.mark.parametrize("table", LARGE_TABLES.values(), ids=LARGE_TABLES)
+def test_very_large_whole_numbers_are_levels_like_any_other(table):
+    codes = encode(table)
+    assert codes_of(codes) == [1, 0, 2]
+    assert {type(level) for level in levels_of(codes)} == {int}
+    assert codes_of(encode(table, codes.domain)) == [1, 0, 2]
+
+
+@any_table
+def test_whole_numbers_that_no_float_tells_apart_stay_different_levels(table):
+    cells = [2**53 + 1, None, 2**53]
+    if table is TABLES["pandas"]:
+        cells = pd.array(cells, dtype="Int64")
+    codes = encode(table(cells))
+    assert levels_of(codes) == [2**53, 2**53 + 1]
+    assert {type(level) for level in levels_of(codes)} == {int}
+    assert codes_of(codes) == [1, jp.MISSING, 0]
+
+
+@any_backend
+@pytest.mark.parametrize("high", [2**53 + 1, 2**63 + 1, 2**64 - 1])
+@pytest.mark.parametrize("code", [0, jp.MISSING])
+def test_very_large_whole_numbers_are_decoded_exactly(backend, high, code):
+    codes = Codes(jp.Domain([jp.Variable("x0", (high - 1, high))]), [[1], [code]])
+    decoded = decode(codes, backend)
+    assert cells_of(decoded, "x0") == [high, None if code == jp.MISSING else high - 1]
+    assert codes_of(encode(decoded, codes.domain)) == [1, code]
+
+
+@pytest.mark.parametrize("dtype", [int, float, object, "U1"])
+def test_masked_cells_of_an_array_are_missing(dtype):
+    array = np.ma.masked_array(np.array([[3, 1], [5, 2]]).astype(dtype), [[0, 1], [1, 0]])
+    codes = encode(array)
+    assert [len(variable.levels) for variable in codes.domain] == [1, 1]
+    assert codes.array.tolist() == [[0, -1], [-1, 0]]
+
+
+def test_a_masked_negative_number_does_not_make_minus_one_ambiguous():
+    array = np.ma.masked_array([[3], [-1], [-5]], [[0], [0], [1]])
+    assert codes_of(encode(array)) == [0, jp.MISSING, jp.MISSING]
+
+
 OWN_ORDER = {
     "pandas categorical": frame(pd.Categorical(["b", None, "a"], categories=["z", "b", "a"])),
     "pandas ordered": frame(pd.Categorical(["b", None, "a"], ["z", "b", "a"], ordered=True)),
@@ -255,6 +351,21 @@ def test_bins_by_count_of_many_ties_are_fewer_and_none_is_empty():
     assert sorted(set(codes_of(codes))) == list(range(codes.domain["x0"].size))
 
 
+@pytest.mark.parametrize(
+    ("numbers", "codes"),
+    [
+        ([0] * 8 + [3, 7], [0] * 8 + [1, 1]),
+        ([1, 1, 1, 1, 2], [0, 0, 0, 0, 1]),
+        ([0, 1], [0, 1]),
+        ([0, 0, 0, 0, 0, 5, 6, 7, 8, 9], [0] * 5 + [1, 1, 2, 2, 2]),
+        ([4, 4, 4], [0, 0, 0]),
+    ],
+    ids=["zero-inflated", "one larger", "two", "half zeros", "one number"],
+)
+def test_bins_by_count_never_join_all_of_several_numbers(numbers, codes):
+    assert codes_of(encode(np.array(numbers, float)[:, None], bins={"x0": 4})) == codes
+
+
 @any_backend
 def test_learned_bins_take_new_numbers_and_their_own_labels(backend):
     learned = encode(np.linspace(0, 1, 300)[:, None], bins={"x0": 3})
@@ -298,6 +409,37 @@ def test_absent_columns_are_missing_and_extra_columns_are_left_out(backend):
     assert codes.array.tolist() == [[-1, 1, -1], [-1, 0, -1]]
 
 
+EMPTY = {
+    "polars": pl.DataFrame({"a": [0], "b": ["x"], "c": [0.5]})[:0],
+    "pandas": pd.DataFrame({"a": [0], "b": ["x"], "c": [0.5]})[:0],
+    "pandas of objects": pd.DataFrame({"a": [], "b": [], "c": []}, dtype=object),
+    "pyarrow": pa.table({"a": [0], "b": ["x"], "c": [0.5]})[:0],
+    "array": np.zeros((0, 3)),
+    "array of integers": np.zeros((0, 3), int),
+    "array of objects": np.zeros((0, 3), object),
+    "list": [],
+}
+
+
+@pytest.mark.parametrize("table", EMPTY.values(), ids=EMPTY)
+def test_an_empty_table_has_codes_of_no_row(table):
+    binned = jp.Variable("c", ("low", "high"), edges=(0, 1, 2))
+    domain = jp.Domain([jp.Variable("a", (0, 1)), jp.Variable("b", ("x",)), binned])
+    assert encode(table, domain).array.shape == (0, 3)
+
+
+def test_a_table_without_columns_keeps_its_rows():
+    codes = encode(pd.DataFrame(index=range(3)), jp.Domain.of_sizes([2, 2]))
+    assert codes.array.tolist() == [[-1, -1]] * 3
+
+
+@pytest.mark.parametrize(
+    "table", [np.zeros((3, 0)), [[], [], []], pl.DataFrame({"a": [1, 2, 3]})], ids=type
+)
+def test_a_domain_of_no_variables_keeps_the_rows(table):
+    assert encode(table, jp.Domain([])).array.shape == (3, 0)
+
+
 def test_a_table_with_none_of_the_variables_is_refused():
     with pytest.raises(jp.JointPMFError, match=r"none of the variables 'a'.*columns are 'b'"):
         encode(pl.DataFrame({"b": [1]}), jp.Domain.of_sizes([2], names=["a"]))
@@ -314,8 +456,43 @@ def test_codes_are_projected_on_a_part_of_their_domain():
     codes = Codes(jp.Domain.of_sizes([2, 3, 4]), [[1, 2, 3], [0, -1, 1]])
     part = encode(codes, codes.domain.project(["x2", "x0"]))
     assert part.array.tolist() == [[3, 1], [1, 0]]
-    with pytest.raises(jp.JointPMFError, match="another domain"):
+    with pytest.raises(jp.JointPMFError, match=r"another domain.*'x2'"):
         encode(codes, jp.Domain.of_sizes([2, 3, 5]))
+
+
+def test_variables_that_codes_do_not_have_are_missing_as_in_a_table():
+    codes = Codes(jp.Domain.of_sizes([2, 3]), [[1, 2], [0, -1]])
+    wider = jp.Domain.of_sizes([5, 3, 2], names=["other", "x1", "x0"])
+    assert encode(codes, wider).array.tolist() == [[-1, 2, 1], [-1, -1, 0]]
+
+
+def test_codes_may_be_whole_floats_with_nan_for_missing():
+    codes = Codes(jp.Domain.of_sizes([2, 3]), [[1.0, math.nan], [-1.0, 2.0]])
+    assert codes.array.tolist() == [[1, -1], [-1, 2]]
+    assert codes.array.dtype == np.int8
+
+
+@any_backend
+@pytest.mark.parametrize("levels", [(1, 2.5), (2.5, 1)])
+@pytest.mark.parametrize("second", [1, jp.MISSING])
+def test_levels_of_whole_and_other_numbers_are_decoded_as_floats(backend, levels, second):
+    codes = Codes(jp.Domain([jp.Variable("x0", levels)]), [[0], [second]])
+    decoded = decode(codes, backend)
+    assert cells_of(decoded, "x0") == [levels[0], None if second == jp.MISSING else levels[1]]
+    assert codes_of(encode(decoded, codes.domain)) == [0, second]
+
+
+@any_backend
+@pytest.mark.parametrize(
+    "levels", [("a", 1), (True, 2), (dt.date(2024, 2, 1), dt.datetime(2024, 2, 1, 5))]
+)
+def test_levels_of_different_types_are_decoded_where_a_column_can_hold_them(backend, levels):
+    codes = Codes(jp.Domain([jp.Variable("x0", levels)]), [[0], [1], [-1]])
+    if backend == "pandas":
+        assert cells_of(decode(codes, backend), "x0") == [*levels, None]
+    else:
+        with pytest.raises(jp.JointPMFError, match=f"{backend} column .*'x0'"):
+            decode(codes, backend)
 
 
 @any_backend

@@ -105,3 +105,32 @@ def test_two_domains_cannot_be_compared(pmf):
     for measure in (jp.tensor_error, jp.factor_error, jp.kl_divergence):
         with pytest.raises(jp.JointPMFError, match="same domain"):
             measure(pmf, other)
+
+
+def test_errors_of_many_variables_are_quick_and_do_not_underflow():
+    domain = jp.Domain.of_sizes([100] * 170)
+    first, second = jp.random_pmf(domain, 3, 0), jp.random_pmf(domain, 3, 1)
+    assert jp.tensor_error(first, first) == 0
+    assert 0.5 < jp.tensor_error(first, second) < 10
+    wider = jp.random_pmf(domain, 4, 1)
+    assert 0.5 < jp.tensor_error(first, wider) < 10
+
+
+def test_a_tiny_probability_has_a_finite_divergence():
+    domain = jp.Domain.of_sizes([2])
+    fair = jp.JointPMF(domain, [1.0], [[[0.5], [0.5]]])
+    sure = jp.JointPMF(domain, [1.0], [[[5e-324], [1.0]]])
+    assert jp.kl_divergence(fair, sure).value == pytest.approx(371.5, abs=0.1)
+
+
+def test_a_sampled_infinite_divergence_is_infinite(monkeypatch):
+    monkeypatch.setattr(information, "MAX_EXACT_CELLS", 1)
+    domain = jp.Domain.of_sizes([2])
+    fair, sure = (jp.JointPMF(domain, [1.0], [[[p], [1 - p]]]) for p in (0.5, 1.0))
+    assert jp.kl_divergence(fair, sure, n_samples=100, random_state=0) == (np.inf, 0.0)
+    with pytest.raises(jp.JointPMFError, match="n_samples"):
+        jp.entropy(fair, n_samples=1)
+
+
+def test_one_name_is_a_group_of_one(pmf):
+    assert jp.mutual_information(pmf, "x0", "x2") == jp.mutual_information(pmf, ["x0"], ["x2"])

@@ -36,23 +36,23 @@ def check_terms(marginals, rank, weights, generator):
     """Compare a sweep in which every block is replaced by a random one with the oracle."""
     point = Point.of_pmf(jp.random_pmf(marginals.domain, rank, generator))
     problem = CoupledLeastSquares(marginals, rank, weights)
-    offsets = marginals.domain.offsets
+    scales, offsets = problem.marginal_weights, marginals.domain.offsets
 
     def factors():
         return np.split(point.factors, offsets[1:-1])
 
     for n, block in enumerate(problem.sweep(point)):
         if block.rows is None:
-            gram, cross = oracle.weight_block(marginals, point.weights, factors(), problem.weights)
+            gram, cross = oracle.weight_block(
+                marginals, point.weights, factors(), problem.marginal_weights
+            )
             np.testing.assert_allclose(block.cross[:, 0], cross, atol=1e-13)
         else:
-            gram, cross = oracle.factor_block(
-                marginals, point.weights, factors(), problem.weights, n
-            )
+            gram, cross = oracle.factor_block(marginals, point.weights, factors(), scales, n)
             np.testing.assert_allclose(block.cross.T, cross, atol=1e-13)
             point.factors[block.rows] = generator.dirichlet(np.ones(block.cross.shape[1]), rank).T
         np.testing.assert_allclose(block.gram, gram, atol=1e-13)
-    expected = oracle.coupled_cost(marginals, point.weights, factors(), problem.weights)
+    expected = oracle.coupled_cost(marginals, point.weights, factors(), scales)
     assert problem.cost(point) == pytest.approx(expected, rel=1e-10)
 
 
@@ -124,6 +124,43 @@ def test_a_small_cost_keeps_its_digits():
     )
     assert expected < 1e-24
     assert CoupledLeastSquares(marginals, 2).cost(near) == pytest.approx(expected, rel=1e-2)
+
+
+def test_a_small_cost_of_a_sparse_table_is_not_negative(monkeypatch):
+    """A block-diagonal table that rank 4 fits exactly, kept sparse and kept dense."""
+    levels = np.arange(40)
+    rows = np.array([(a, b) for a in levels for b in levels if a // 10 == b // 10])
+    domain = jp.Domain.of_sizes([40, 40])
+    fits = {}
+    for kind, smallest in (("sparse", 0), ("dense", 10**9)):
+        monkeypatch.setattr(tables, "SMALLEST_SPARSE", smallest)
+        marginals = jp.MarginalSet.from_table(rows, 2, domain=domain)
+        assert isinstance(marginals[0].table, tables.SparseTable) == (kind == "sparse")
+        fits[kind] = jp.fit_marginals(marginals, 4, random_state=0, tol=0, max_iter=100)
+    assert fits["sparse"].n_iter == fits["dense"].n_iter
+    for fit in fits.values():
+        assert 0 <= fit.objective < 1e-30
+
+
+def test_an_abandoned_sweep_leaves_no_trace():
+    marginals = jp.random_pmf(jp.Domain.of_sizes([3, 4, 2]), 2, 0).marginals(3)
+    point = Point.of_pmf(jp.random_pmf(marginals.domain, 2, 1))
+    problem = CoupledLeastSquares(marginals, 2)
+    for block in problem.sweep(point):
+        if block.rows is not None and block.rows.start == 3:
+            break
+        point.factors[block.rows] = 1 / 3
+    assert problem.cost(point) == CoupledLeastSquares(marginals, 2).cost(point)
+
+
+def test_the_scale_of_the_weighting_does_not_matter():
+    marginals = jp.random_pmf(jp.Domain.of_sizes([3, 4, 2]), 2, 0).marginals(2)
+    fits = [
+        jp.fit_marginals(marginals, 2, weighting=[s, s, s], random_state=0, max_iter=50).pmf
+        for s in (1.0, 1e-300, 1e300)
+    ]
+    for other in fits[1:]:
+        np.testing.assert_array_equal(fits[0].factors[0], other.factors[0])
 
 
 def test_large_tables_are_not_copied(monkeypatch):

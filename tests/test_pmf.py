@@ -68,7 +68,7 @@ def random_evidence(pmf, random):
                 random.sample(variable.levels, random.randint(1, variable.size))
             )
         else:
-            evidence[variable.name] = np.array([random.random() for _ in variable.levels])
+            evidence[variable.name] = np.array([random.randint(0, 9) / 9 for _ in variable.levels])
     return evidence
 
 
@@ -241,3 +241,30 @@ def test_a_large_table_is_refused_with_its_size():
     with pytest.raises(jp.JointPMFError, match=r"10\^302 bytes"):
         jp.random_pmf(jp.Domain.of_sizes([2] * 1000), 2, 0).table()
     assert jp.random_pmf(jp.Domain.of_sizes([10] * 3), 2, 0).table(max_bytes=8000).size == 1000
+
+
+def test_row_queries_are_the_same_bits_for_any_chunks():
+    pmf = jp.random_pmf(jp.Domain.of_sizes([5] * 6), 7, 0)
+    rows = pmf.sample(200, random_state=0, backend="codes")
+    whole = pmf.predict_proba(rows, "x2")
+    parts = [pmf.predict_proba(rows[begin : begin + 37], "x2") for begin in range(0, 200, 37)]
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+
+
+def test_the_scale_of_a_likelihood_does_not_matter():
+    pmf = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 2, 0)
+    tables = [pmf.condition({"x0": np.array([1.0, 2.0]) * s}).table() for s in (1, 1e-320, 1e300)]
+    np.testing.assert_allclose(tables[1], tables[0], rtol=1e-3)
+    np.testing.assert_allclose(tables[2], tables[0], rtol=1e-12)
+    assert pmf.condition({"x0": np.array([5e-324, 0])}).domain.names == ("x1",)
+
+
+def test_blas_gets_its_threads_back_also_when_contexts_interleave():
+    controller = threads._controller()
+    before = [library["num_threads"] for library in controller.info()]
+    threads.one_blas_thread.__enter__()
+    threads.one_blas_thread.__enter__()
+    threads.one_blas_thread.__exit__(None, None, None)
+    assert {library["num_threads"] for library in controller.info()} == {1}
+    threads.one_blas_thread.__exit__(None, None, None)
+    assert [library["num_threads"] for library in controller.info()] == before

@@ -16,7 +16,7 @@ from jointpmf.solvers import aoadmm
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.objective import CoupledLeastSquares, Point
 
-METHODS = ["aoadmm"]
+METHODS = ["aoadmm", "newton", "auto"]
 
 SETS = {
     "pairs": {"order": 2},
@@ -41,7 +41,7 @@ def feasible(pmf):
 class TestContract:
     def fit(self, truth, method, kind, **options):
         marginals = truth.marginals(**SETS[kind])
-        options = {"random_state": 0, "max_iter": 300} | options
+        options = {"random_state": 0, "max_iter": 300, "start": "random"} | options
         return jp.fit_marginals(marginals, 3, method=method, **options)
 
     def test_the_result_is_feasible(self, truth, method, kind):
@@ -79,7 +79,12 @@ class TestContract:
             jp.Marginal([names[n] for n in m.names], m.table) for m in truth.marginals(**SETS[kind])
         ]
         renamed = jp.fit_marginals(
-            jp.MarginalSet(domain, marginals), 3, method=method, random_state=0, max_iter=300
+            jp.MarginalSet(domain, marginals),
+            3,
+            method=method,
+            start="random",
+            random_state=0,
+            max_iter=300,
         )
         plain = self.fit(truth, method, kind)
         for a, b in zip(plain.pmf.factors, renamed.pmf.factors, strict=True):
@@ -169,9 +174,14 @@ def test_a_sweep_is_the_reference_sweep(truth, monkeypatch):
     np.testing.assert_allclose(state.point.factors, np.concatenate(factors), atol=1e-12)
 
 
+def fit(marginals, rank, **options):
+    """Fit by a method that takes its time, so that there is something to watch."""
+    return jp.fit_marginals(marginals, rank, **({"method": "aoadmm", "start": "random"} | options))
+
+
 class TestLoop:
     def test_the_budget_is_kept_and_said(self, truth):
-        solution = jp.fit_marginals(truth.marginals(3), 3, max_iter=7, tol=0, random_state=0)
+        solution = fit(truth.marginals(3), 3, max_iter=7, tol=0, random_state=0)
         assert solution.status is jp.Status.MAX_ITER
         assert solution.n_iter == 7
         assert [step.iteration for step in solution.history] == list(range(8))
@@ -179,12 +189,12 @@ class TestLoop:
 
     def test_no_iterations_return_the_start(self, truth):
         start = jp.random_pmf(truth.domain, 3, 5)
-        solution = jp.fit_marginals(truth.marginals(3), 3, start=start, max_iter=0)
+        solution = fit(truth.marginals(3), 3, start=start, max_iter=0)
         assert jp.factor_error(start, solution.pmf) < 1e-15
         assert solution.n_iter == 0
 
     def test_convergence_is_said(self, truth):
-        solution = jp.fit_marginals(truth.marginals(3), 3, tol=1e-2, random_state=0)
+        solution = fit(truth.marginals(3), 3, tol=1e-2, random_state=0)
         assert solution.status is jp.Status.CONVERGED
         last = solution.history[-2:]
         assert last[0].objective - last[1].objective < 1e-2 * last[0].objective
@@ -196,7 +206,7 @@ class TestLoop:
             seen.append((step.iteration, feasible(pmf)))
             return step.iteration == 4
 
-        solution = jp.fit_marginals(truth.marginals(3), 3, random_state=0, callback=callback)
+        solution = fit(truth.marginals(3), 3, random_state=0, callback=callback)
         assert seen == [(k, True) for k in range(1, 5)]
         assert solution.status is jp.Status.STOPPED
 
@@ -205,24 +215,34 @@ class TestLoop:
             if step.iteration == 5:
                 raise KeyboardInterrupt
 
-        solution = jp.fit_marginals(truth.marginals(3), 3, random_state=0, callback=interrupt)
+        solution = fit(truth.marginals(3), 3, random_state=0, callback=interrupt)
         assert solution.status is jp.Status.STOPPED
         assert solution.n_iter == 5
         assert feasible(solution.pmf)
         assert solution.objective == min(step.objective for step in solution.history)
 
+    def test_an_interrupt_before_the_first_iteration_returns_the_start(self, truth, monkeypatch):
+        def interrupt(self, point):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(AOADMM, "start", interrupt)
+        start = jp.random_pmf(truth.domain, 3, 5)
+        solution = fit(truth.marginals(3), 3, start=start)
+        assert (solution.status, solution.n_iter) == (jp.Status.STOPPED, 0)
+        assert jp.factor_error(start, solution.pmf) < 1e-15
+
     def test_a_real_interrupt_in_the_middle_of_a_sweep(self):
         truth = jp.random_pmf(jp.Domain.of_sizes([8] * 8), 6, 0)
         marginals = truth.marginals(3)
-        jp.fit_marginals(marginals, 6, random_state=0, max_iter=1)
+        fit(marginals, 6, random_state=0, max_iter=1)
         timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
         timer.start()
-        solution = jp.fit_marginals(marginals, 6, random_state=0, tol=0, max_iter=10**6)
+        solution = fit(marginals, 6, random_state=0, tol=0, max_iter=10**6)
         assert solution.status is jp.Status.STOPPED
         assert feasible(solution.pmf)
 
     def test_nothing_is_printed_and_the_end_is_logged(self, truth, capfd, caplog):
         with caplog.at_level(logging.INFO, logger="jointpmf"):
-            jp.fit_marginals(truth.marginals(3), 3, max_iter=3, random_state=0)
+            fit(truth.marginals(3), 3, max_iter=3, random_state=0)
         assert capfd.readouterr() == ("", "")
         assert "after 3 iterations" in caplog.text

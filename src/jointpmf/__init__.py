@@ -11,6 +11,12 @@ from jointpmf.domain import MISSING, Domain, Variable
 from jointpmf.encoding import Codes, encode
 from jointpmf.errors import JointPMFError
 from jointpmf.fit import fit_marginals
+from jointpmf.identifiability import (
+    ErrorLimits,
+    Identifiability,
+    error_limits,
+    identifiability,
+)
 from jointpmf.information import (
     entropy,
     factor_error,
@@ -30,6 +36,8 @@ __all__ = [
     "MISSING",
     "Codes",
     "Domain",
+    "ErrorLimits",
+    "Identifiability",
     "JointPMF",
     "JointPMFError",
     "Marginal",
@@ -40,8 +48,10 @@ __all__ = [
     "Variable",
     "encode",
     "entropy",
+    "error_limits",
     "factor_error",
     "fit_marginals",
+    "identifiability",
     "kl_divergence",
     "load",
     "mutual_information",

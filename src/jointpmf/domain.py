@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from jointpmf.errors import JointPMFError, listing, whole_number
+from jointpmf.errors import JointPMFError, listing, shown, whole_number
 
 MISSING = -1
 """The code of a cell that was not observed."""
@@ -53,6 +53,7 @@ class Variable:
     edges: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
+        self._check_order()
         object.__setattr__(self, "levels", tuple(map(_plain, self.levels)))
         numeric = bool(self.levels) and all(isinstance(x, (Real, Decimal)) for x in self.levels)
         if self.values is None and numeric:
@@ -62,15 +63,23 @@ class Variable:
                 object.__setattr__(self, field, self._floats(field))
         self._validate()
 
+    def _check_order(self) -> None:
+        unordered = isinstance(self.levels, (str, bytes, set, frozenset))
+        if unordered or not isinstance(self.levels, Iterable):
+            raise JointPMFError(
+                f"the levels of variable {shown(self.name)} must be a list or a tuple, "
+                f"not the {type(self.levels).__name__} {shown(self.levels)}"
+            )
+
     def _floats(self, field: str) -> tuple[float, ...]:
         try:
             return tuple(map(float, getattr(self, field)))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise JointPMFError(f"the {field} of variable {self.name!r} are not numbers") from None
 
     def _validate(self) -> None:
         if not isinstance(self.name, str):
-            raise JointPMFError(f"a variable's name must be a string, not {self.name!r}")
+            raise JointPMFError(f"a variable's name must be a string, not {shown(self.name)}")
         if not self.levels:
             raise JointPMFError(f"variable {self.name!r} has no level")
         if any(map(is_missing, self.levels)):
@@ -118,7 +127,7 @@ class Variable:
         bin_code = self._bin_of(level)
         if bin_code is None:
             raise JointPMFError(
-                f"variable {self.name!r} has no level {level!r}; "
+                f"variable {self.name!r} has no level {shown(level)}; "
                 f"its levels are {listing(self.levels)}"
             )
         return bin_code
@@ -134,7 +143,12 @@ class Variable:
 
 def is_missing(cell: Any) -> bool:
     """Tell whether a cell is missing, in any library's spelling: None, NaN, NaT, NA."""
-    return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
+    if cell is None or type(cell).__name__ == "NAType":
+        return True
+    try:
+        return bool(cell != cell)
+    except (TypeError, ValueError):  # an array or a column is no cell at all, so not a missing one
+        return False
 
 
 def _plain(level: object) -> Hashable:
@@ -158,10 +172,12 @@ class Domain:
     variables: Sequence[Variable]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.variables, Iterable):
+            raise JointPMFError(f"a Domain is made of Variables, not of {shown(self.variables)}")
         object.__setattr__(self, "variables", tuple(self.variables))
         for variable in self.variables:
             if not isinstance(variable, Variable):
-                raise JointPMFError(f"a Domain is made of Variables, not of {variable!r}")
+                raise JointPMFError(f"a Domain is made of Variables, not of {shown(variable)}")
         check_distinct(self.names, "the domain")
 
     @classmethod
@@ -173,8 +189,10 @@ class Domain:
         >>> Domain.of_sizes([2, 3])["x1"].levels
         (0, 1, 2)
         """
+        if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+            raise JointPMFError(f"give a list of sizes, such as [2, 3], not {shown(sizes)}")
         sizes = [whole_number(size, "a size", 1) for size in sizes]
-        names = [f"x{n}" for n in range(len(sizes))] if names is None else list(names)
+        names = [f"x{n}" for n in range(len(sizes))] if names is None else _name_list(names)
         if len(names) != len(sizes):
             raise JointPMFError(f"there are {len(names)} names for {len(sizes)} sizes")
         return cls(
@@ -222,16 +240,12 @@ class Domain:
             return self._position[name]
         except (KeyError, TypeError):
             raise JointPMFError(
-                f"there is no variable {name!r}; the variables are {listing(self.names)}"
+                f"there is no variable {shown(name)}; the variables are {listing(self.names)}"
             ) from None
 
     def indices(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the positions of several variables; none may be named twice."""
-        if isinstance(names, str):
-            raise JointPMFError(
-                f"give a list of names, such as [{names!r}], not the text {names!r}"
-            )
-        names = list(names)
+        names = _name_list(names)
         positions = tuple(self.index(name) for name in names)
         check_distinct(names, "the list of variables")
         return positions
@@ -239,6 +253,14 @@ class Domain:
     def project(self, names: Iterable[str]) -> Domain:
         """Return the domain of these variables only, in the order asked."""
         return Domain(tuple(self.variables[n] for n in self.indices(names)))
+
+
+def _name_list(names: Iterable[str]) -> list[str]:
+    if isinstance(names, str):
+        raise JointPMFError(f"give a list of names, such as [{names!r}], not the text {names!r}")
+    if not isinstance(names, Iterable):
+        raise JointPMFError(f"give a list of names, not {shown(names)}")
+    return list(names)
 
 
 def check_distinct(names: Sequence[str], where: str) -> None:

@@ -21,9 +21,21 @@ class JointPMFError(ValueError):
 
 def listing(items: Iterable[object], limit: int = 8) -> str:
     """Return items as a readable list, cut after `limit` of them."""
-    shown = [repr(item) for item in items]
-    rest = len(shown) - limit
-    return ", ".join(shown[:limit]) + (f" and {rest} more" if rest > 0 else "")
+    items = list(items)
+    rest = len(items) - limit
+    return ", ".join(map(shown, items[:limit])) + (f" and {rest} more" if rest > 0 else "")
+
+
+def shown(item: object, width: int = 80) -> str:
+    """Return how an object looks, on one line of at most `width` characters.
+
+    Examples
+    --------
+    >>> shown("a" * 100, width=12)
+    "'aaaaaaaaaa…"
+    """
+    line = " ".join(part.strip() for part in repr(item).splitlines())
+    return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def whole_number(number: Any, what: str, least: int) -> int:
@@ -33,5 +45,7 @@ def whole_number(number: Any, what: str, least: int) -> int:
     except TypeError:
         whole = least - 1
     if isinstance(number, bool) or whole < least:
-        raise JointPMFError(f"{what} must be a whole number of at least {least}, not {number!r}")
+        raise JointPMFError(
+            f"{what} must be a whole number of at least {least}, not {shown(number)}"
+        )
     return whole

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, whole_number
+from jointpmf.identifiability import jacobian_rank
 from jointpmf.marginals import MarginalSet
-from jointpmf.pmf import JointPMF
+from jointpmf.pmf import JointPMF, seeded_generator
+from jointpmf.solvers.algebraic import EXACT, algebraic_start
 from jointpmf.solvers.aoadmm import AOADMM
-from jointpmf.solvers.loop import Callback, Solution, iterate
+from jointpmf.solvers.auto import SweepsThenNewton
+from jointpmf.solvers.curvature import Curvature
+from jointpmf.solvers.loop import Callback, Solution, Solver, Status, iterate
+from jointpmf.solvers.newton import Newton
 from jointpmf.solvers.objective import CoupledLeastSquares, Point
+from jointpmf.threads import one_blas_thread
+
+logger = logging.getLogger("jointpmf")
+
+N_SWEEPS = 20
+"""Sweeps of AO-ADMM before second order takes over."""
+
+MAX_STARTS = 10
+"""Starts that are tried at most, until one fits exactly or two agree on the lowest objective."""
+
+AGREEMENT = 1e-6
+"""Relative difference up to which two fits have found the same objective."""
+
+INTERIOR = 0.2
+"""Part of the uniform distribution in a closed-form start that is not exact: under noise its
+projection has zeros, which are hard to leave again."""
 
 
 def fit_marginals(
@@ -24,7 +47,7 @@ def fit_marginals(
     start: str | JointPMF = "auto",
     weighting: Any = None,
     max_iter: int = 1500,
-    tol: float = 1e-7,
+    tol: float = 1e-10,
     random_state: Any = None,
     callback: Callback | None = None,
 ) -> Solution:
@@ -36,10 +59,11 @@ def fit_marginals(
         What is known: tables of any subsets of the variables.
     rank : int
         Number of components.
-    method : {"auto", "aoadmm"}
-        The seed's alternating optimisation with ADMM.
-    start : {"auto", "random"} or JointPMF
-        Where to begin.
+    method : {"auto", "aoadmm", "newton"}
+        The paper's alternating optimisation with ADMM; Levenberg–Marquardt; or, by default, a few
+        sweeps of the first and then the second, with restarts where the start is not certain.
+    start : {"auto", "algebraic", "random"} or JointPMF
+        Where to begin: in closed form from triples where they allow it, at random, or as given.
     weighting : None, "counts" or array
         Weight of each marginal: all equal, by the rows it was counted over, or as given.
     max_iter, tol : int, float
@@ -52,9 +76,9 @@ def fit_marginals(
     Examples
     --------
     >>> import jointpmf as jp
-    >>> truth = jp.random_pmf(jp.Domain.of_sizes([4, 4, 4, 4]), rank=2, random_state=0)
-    >>> solution = jp.fit_marginals(truth.marginals(order=3), rank=2, random_state=0)
-    >>> bool(jp.tensor_error(truth, solution.pmf) < 1e-3)
+    >>> truth = jp.random_pmf(jp.Domain.of_sizes([4, 4, 4, 4]), rank=3, random_state=0)
+    >>> solution = jp.fit_marginals(truth.marginals(order=3), rank=3, random_state=0)
+    >>> bool(jp.factor_error(truth, solution.pmf) < 1e-10)
     True
     """
     if not isinstance(marginals, MarginalSet):
@@ -63,29 +87,124 @@ def fit_marginals(
     max_iter = whole_number(max_iter, "max_iter", 0)
     if not isinstance(tol, Real) or not tol >= 0:
         raise JointPMFError(f"tol must be at least 0, not {tol!r}")
-    if method not in ("auto", "aoadmm"):
-        raise JointPMFError(f"method must be 'auto' or 'aoadmm', not {method!r}")
-    point = _starting_point(marginals, rank, start, random_state)
-    solver = AOADMM(CoupledLeastSquares(marginals, rank, weighting))
-    return iterate(solver, point, max_iter=max_iter, tol=tol, callback=callback)
+    if method not in ("auto", "aoadmm", "newton"):
+        raise JointPMFError(f"method must be 'auto', 'aoadmm' or 'newton', not {method!r}")
+    if callback is not None and not callable(callback):
+        raise JointPMFError(f"the callback must be callable, not {callback!r}")
+    generator = seeded_generator(random_state)
+    problem = CoupledLeastSquares(marginals, rank, weighting)
+    first = _start(marginals, problem, start, generator)
+    options = {"max_iter": max_iter, "tol": float(tol), "callback": callback}
+    solution = iterate(_solver(method, problem), first.point, **options)
+    solution = replace(solution, start=f"{first.name}: {first.reason}")
+    if method == "auto" and first.name != "given":
+        solution = _agreed_best(problem, solution, generator, options)
+    solution = replace(solution, marginals=marginals)
+    return solution if first.is_exact else _with_uniqueness(solution, problem, generator)
 
 
-def _starting_point(
-    marginals: MarginalSet, rank: int, start: str | JointPMF, random_state: Any
-) -> Point:
+def _solver(method: str, problem: CoupledLeastSquares) -> Solver:
+    if method == "aoadmm":
+        return AOADMM(problem)
+    if method == "newton":
+        return Newton(problem)
+    return SweepsThenNewton(problem, N_SWEEPS)
+
+
+def _agreed_best(
+    problem: CoupledLeastSquares,
+    first: Solution,
+    generator: np.random.Generator,
+    options: dict[str, Any],
+) -> Solution:
+    """Return the best fit, after random starts until one is exact or two agree on the best."""
+    found = [first]
+    best = first
+    while len(found) < MAX_STARTS and not _is_certain(found, problem):
+        point = _random_point(problem.domain, problem.rank, generator)
+        other = iterate(SweepsThenNewton(problem, N_SWEEPS), point, **options)
+        found.append(replace(other, start=f"random: start number {len(found) + 1}"))
+        best = min(found, key=lambda solution: solution.objective)
+    stopped = found[-1].status is Status.STOPPED
+    return replace(best, status=Status.STOPPED) if stopped else best
+
+
+def _is_certain(found: list[Solution], problem: CoupledLeastSquares) -> bool:
+    lowest = min(solution.objective for solution in found)
+    agreeing = [s for s in found if s.objective <= (1 + AGREEMENT) * lowest]
+    stopped = found[-1].status is Status.STOPPED
+    return stopped or lowest <= EXACT * problem.norm or len(agreeing) > 1
+
+
+def _with_uniqueness(
+    solution: Solution, problem: CoupledLeastSquares, generator: np.random.Generator
+) -> Solution:
+    """Return the solution, with a warning if other models fit these marginals equally well."""
+    curvature = Curvature(problem.domain, problem.subsets, problem.marginal_weights)
+    found = jacobian_rank(curvature, problem.rank, None, generator)
+    n_parameters = problem.rank * (1 + sum(size - 1 for size in problem.domain.sizes)) - 1
+    if found is None or found == n_parameters:
+        return solution
+    logger.warning(
+        "rank %d is not identifiable from these marginals: %d of %d parameters are not determined; "
+        "jointpmf.identifiability says more",
+        problem.rank,
+        n_parameters - found,
+        n_parameters,
+    )
+    converged = solution.status is Status.CONVERGED
+    return replace(solution, status=Status.NOT_UNIQUE) if converged else solution
+
+
+class _Start(NamedTuple):
+    point: Point
+    name: str
+    reason: str
+    is_exact: bool = False
+    """The closed form reproduces all marginals, and thereby is the only model of its rank."""
+
+
+def _start(
+    marginals: MarginalSet,
+    problem: CoupledLeastSquares,
+    start: str | JointPMF,
+    generator: np.random.Generator,
+) -> _Start:
+    """Return where to begin, and why there."""
     if isinstance(start, JointPMF):
-        if start.domain != marginals.domain or start.rank != rank:
+        if start.domain != marginals.domain or start.rank != problem.rank:
             raise JointPMFError(
-                f"the start {start!r} is not of rank {rank} over the marginals' domain"
+                f"the start {start!r} is not of rank {problem.rank} over the marginals' domain"
             )
-        return Point.of_pmf(start)
-    if not isinstance(start, str) or start not in ("auto", "random"):
-        raise JointPMFError(f"start must be 'auto', 'random' or a JointPMF, not {start!r}")
-    return _random_point(marginals.domain, rank, random_state)
+        return _Start(Point.of_pmf(start), "given", "a JointPMF")
+    if not isinstance(start, str) or start not in ("auto", "algebraic", "random"):
+        raise JointPMFError(
+            f"start must be 'auto', 'algebraic', 'random' or a JointPMF, not {start!r}"
+        )
+    reason = "as asked"
+    if start != "random":
+        with one_blas_thread:
+            found = algebraic_start(marginals, problem, generator)
+            if found.point is not None:
+                exact = problem.cost(found.point) <= EXACT * problem.norm
+                point = found.point if exact else _mixed(found.point, marginals.domain)
+                return _Start(point, "algebraic", found.reason, exact)
+        reason = f"the closed form does not apply, because {found.reason}"
+        logger.info("random start: %s", reason)
+    return _Start(_random_point(marginals.domain, problem.rank, generator), "random", reason)
 
 
-def _random_point(domain: Domain, rank: int, random_state: Any) -> Point:
+def _mixed(point: Point, domain: Domain) -> Point:
+    """Return a point with a part of the uniform distribution in every column."""
+    sizes = np.repeat(domain.sizes, domain.sizes)[:, None]
+    rank = len(point.weights)
+    return Point(
+        (1 - INTERIOR) * point.weights + INTERIOR / rank,
+        (1 - INTERIOR) * point.factors + INTERIOR / sizes,
+    )
+
+
+def _random_point(domain: Domain, rank: int, generator: np.random.Generator) -> Point:
     """Return equal weights and columns drawn uniformly from the simplex."""
-    generator = np.random.default_rng(random_state)
     columns = [generator.dirichlet(np.ones(size), rank).T for size in domain.sizes]
     return Point(np.full(rank, 1 / rank), np.concatenate(columns))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from jointpmf.encoding import Codes
-from jointpmf.errors import JointPMFError
+from jointpmf.errors import JointPMFError, whole_number
 from jointpmf.pmf import JointPMF
 
 MAX_EXACT_CELLS = 2**22
@@ -53,8 +52,8 @@ def entropy(
     part = pmf if names is None else pmf.marginal(names)
     if math.prod(part.domain.sizes) <= MAX_EXACT_CELLS:
         return Estimate(_exact_entropy(part), 0.0)
-    rows = part.sample(n_samples, random_state=random_state, backend="codes")
-    return _mean(-_log_probability_of_codes(part, rows))
+    rows = _sampled_rows(part, n_samples, random_state)
+    return _mean(-part.log_probability(rows))
 
 
 def mutual_information(pmf: JointPMF, first: Iterable[str], second: Iterable[str]) -> float:
@@ -67,7 +66,7 @@ def mutual_information(pmf: JointPMF, first: Iterable[str], second: Iterable[str
     >>> round(mutual_information(same, ["x0"], ["x1"]), 6)
     0.693147
     """
-    first, second = list(first), list(second)
+    first, second = ([x] if isinstance(x, str) else list(x) for x in (first, second))
     joint = pmf.marginal(first + second)
     if math.prod(joint.domain.sizes) > MAX_EXACT_CELLS:
         raise JointPMFError(
@@ -93,14 +92,14 @@ def kl_divergence(
     if math.prod(true.domain.sizes) <= MAX_EXACT_CELLS:
         p, q = true.table(), pmf.table()
         with np.errstate(divide="ignore"):
-            terms = p[p > 0] * np.log(p[p > 0] / q[p > 0])
+            terms = p[p > 0] * (np.log(p[p > 0]) - np.log(q[p > 0]))
         return Estimate(float(terms.sum()), 0.0)
-    rows = true.sample(n_samples, random_state=random_state, backend="codes")
-    return _mean(_log_probability_of_codes(true, rows) - _log_probability_of_codes(pmf, rows))
+    rows = _sampled_rows(true, n_samples, random_state)
+    return _mean(true.log_probability(rows) - pmf.log_probability(rows))
 
 
 def factor_error(true: JointPMF, pmf: JointPMF) -> float:
-    """Return the mean relative error of the factors, best permuted: the seed's measure.
+    """Return the mean relative error of the factors, best permuted: the paper's measure.
 
     Examples
     --------
@@ -132,37 +131,55 @@ def tensor_error(true: JointPMF, pmf: JointPMF) -> float:
     0.0
     """
     _check_same_domain(true, pmf)
-    terms = _difference(true, pmf)
-    square = sum(_inner(a, b) for a, b in product(terms, terms))
-    whole = [true.weights, *true.factors]
-    return float(np.sqrt(max(square, 0.0) / _inner(whole, whole)))
+    a = [true.weights[None], *true.factors]
+    scales = [np.einsum("if,if->f", factor, factor).max() for factor in a]
+    if true.rank != pmf.rank:
+        b = [pmf.weights[None], *pmf.factors]
+        square = _inner(a, a, scales) - 2 * _inner(a, b, scales) + _inner(b, b, scales)
+    else:
+        order = best_permutation(true, pmf)
+        b = [pmf.weights[None, order], *(factor[:, order] for factor in pmf.factors)]
+        square = _telescoped_square(a, b, scales)
+    return float(np.sqrt(max(square, 0.0) / _inner(a, a, scales)))
 
 
 def best_permutation(true: JointPMF, pmf: JointPMF) -> np.ndarray:
     """Return which component of `pmf` stands for each component of `true`."""
     if true.rank != pmf.rank:
         raise JointPMFError(f"factors of ranks {true.rank} and {pmf.rank} cannot be compared")
-    cost = sum(
+    cost = np.zeros((true.rank, true.rank)) + sum(
         ((a[:, :, None] - b[:, None, :]) ** 2).sum(axis=0) / np.vdot(a, a)
         for a, b in zip(true.factors, pmf.factors, strict=True)
     )
     return linear_sum_assignment(cost)[1]
 
 
-def _difference(true: JointPMF, pmf: JointPMF) -> list[list[np.ndarray]]:
-    """Return the difference of two PMFs as a sum of low-rank terms (weights, factor, factor, …)."""
-    a = [true.weights, *true.factors]
-    if true.rank != pmf.rank:
-        return [a, [-pmf.weights, *pmf.factors]]
-    order = best_permutation(true, pmf)
-    b = [pmf.weights[order], *(factor[:, order] for factor in pmf.factors)]
-    return [[*b[:k], a[k] - b[k], *a[k + 1 :]] for k in range(len(a))]
+def _telescoped_square(a: list[np.ndarray], b: list[np.ndarray], scales: list[float]) -> float:
+    """Return ‖[[a]] − [[b]]‖², the difference being the sum over k of a − b in place k (eq. 12).
+
+    Term k has b before its place and a after it. The inner product of terms k <= m is, place by
+    place: b with b before k, then once a − b with b, then a with b, once a with a − b, and a with
+    a after m. Every place is divided by its scale, lest the products underflow.
+    """
+    d = [left - right for left, right in zip(a, b, strict=True)]
+    after = [np.ones((a[0].shape[1],) * 2)]
+    for k in reversed(range(len(a))):
+        after.insert(0, after[0] * (a[k].T @ a[k]) / scales[k])
+    before, total = np.ones_like(after[0]), 0.0
+    for k in range(len(a)):
+        total += float((before * (d[k].T @ d[k]) * after[k + 1]).sum()) / scales[k]
+        between = before * (d[k].T @ b[k]) / scales[k]
+        for m in range(k + 1, len(a)):
+            total += 2 * float((between * (a[m].T @ d[m]) * after[m + 1]).sum()) / scales[m]
+            between = between * (a[m].T @ b[m]) / scales[m]
+        before = before * (b[k].T @ b[k]) / scales[k]
+    return total
 
 
-def _inner(a: list[np.ndarray], b: list[np.ndarray]) -> float:
-    grams = np.outer(a[0], b[0])
-    for left, right in zip(a[1:], b[1:], strict=True):
-        grams = grams * (left.T @ right)
+def _inner(a: list[np.ndarray], b: list[np.ndarray], scales: list[float]) -> float:
+    grams = np.ones((a[0].shape[1], b[0].shape[1]))
+    for left, right, scale in zip(a, b, scales, strict=True):
+        grams = grams * (left.T @ right) / scale
     return float(grams.sum())
 
 
@@ -172,13 +189,16 @@ def _exact_entropy(pmf: JointPMF) -> float:
     return float(-(cells * np.log(cells)).sum())
 
 
-def _log_probability_of_codes(pmf: JointPMF, array: np.ndarray) -> np.ndarray:
-    return pmf.log_probability(Codes(pmf.domain, array))
+def _sampled_rows(pmf: JointPMF, n_samples: int, random_state: Any) -> Codes:
+    n_samples = whole_number(n_samples, "n_samples", 2)
+    return Codes(pmf.domain, pmf.sample(n_samples, random_state=random_state, backend="codes"))
 
 
 def _mean(samples: np.ndarray) -> Estimate:
-    error = samples.std(ddof=1) / math.sqrt(len(samples)) if len(samples) > 1 else math.inf
-    return Estimate(float(samples.mean()), float(error))
+    mean = float(samples.mean())
+    if math.isinf(mean):
+        return Estimate(mean, 0.0)
+    return Estimate(mean, float(samples.std(ddof=1) / math.sqrt(len(samples))))
 
 
 def _check_same_domain(first: JointPMF, second: JointPMF) -> None:

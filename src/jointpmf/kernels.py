@@ -24,9 +24,6 @@ MAX_LANES = 32
 """Columns that one pass over a sparse table serves: as many as the registers hold."""
 
 
-# --- counting ------------------------------------------------------------------------------------
-
-
 @compiled
 def count_blocks(columns, prefix, radix, lasts, last_sizes, starts, weights, counts):
     """Add to `counts` the tables of the subsets prefix + (last,), for every last.
@@ -68,9 +65,6 @@ def flat_cells(columns, subset, sizes):
                 code = column[row]
                 cells[row] = cells[row] * sizes[k] + code if code >= 0 else -1
     return cells
-
-
-# --- groups of variables -------------------------------------------------------------------------
 
 
 # Groups are passed as a plain tuple (variables, ptr, starts), which numba dispatches fastest:
@@ -229,9 +223,6 @@ def weight_cross(tail_sums, tail_joint, rank):
     return cross
 
 
-# --- many small tables ---------------------------------------------------------------------------
-
-
 # A stack is the tuple (cells, starts, first, last, run_tails, weight_starts, weights): run r has
 # neighbouring heads and one tail, run_tails[r]. Its matrix begins at cells[starts[r]] and has the
 # head rows first[r]:last[r], whose weights begin at weights[weight_starts[r]].
@@ -295,7 +286,139 @@ def stack_cost(stack, tails, head_joint, tail_joint, component_weights):
     return total
 
 
-# --- one simplex-constrained block ---------------------------------------------------------------
+@compiled
+def stack_residuals(stack, tails, head_joint, tail_joint, component_weights, head_out, tail_out):
+    """Add residual tables times tails to `head_out` and times heads to `tail_out`.
+
+    Return Σ weight · residual², the same as `stack_cost`.
+    """
+    rank = len(component_weights)
+    total = 0.0
+    for r in range(len(stack[4])):
+        matrix, weights, first, begin, end = _table_of_run(stack, r, tails)
+        left = np.zeros((len(weights), tail_joint.shape[1]))
+        for row in range(len(weights)):
+            for f in range(rank):
+                left[row, f] = head_joint[first + row, f] * component_weights[f]
+        right = tail_joint[begin:end]
+        residual = np.dot(left, right.T)
+        for row in range(len(weights)):
+            for column in range(matrix.shape[1]):
+                difference = matrix[row, column] - residual[row, column]
+                total += weights[row] * difference * difference
+                residual[row, column] = weights[row] * difference
+        for_heads = np.dot(residual, right)
+        for_tails = np.dot(residual.T, head_joint[first : first + len(weights)])
+        for row in range(len(weights)):
+            for f in range(rank):
+                head_out[first + row, f] += for_heads[row, f]
+        for cell in range(end - begin):
+            for f in range(rank):
+                tail_out[begin + cell, f] += for_tails[cell, f]
+    return total
+
+
+@compiled
+def pair_grams(grams, subsets, ptr, subset_weights):
+    """Return the Gram products of every two variables, (n, n, rank, rank), and of all, eq. 15.
+
+    Those of i and j are summed over the subsets with both, and leave out both.
+    """
+    n_all, rank = grams.shape[0], grams.shape[1]
+    pairs = np.zeros((n_all, n_all, rank, rank))
+    whole = np.zeros((rank, rank))
+    product = np.empty((rank, rank))
+    for s in range(len(ptr) - 1):
+        for a in range(ptr[s], ptr[s + 1] + 1):
+            for b in range(a, ptr[s + 1] + 1):
+                # a pair, one variable (a == b), or, past the end, none
+                if b == ptr[s + 1] and a != b:
+                    continue
+                product[:, :] = subset_weights[s]
+                for k in range(ptr[s], ptr[s + 1]):
+                    if k not in (a, b):
+                        _multiply_onto(grams[subsets[k]], product)
+                if a == ptr[s + 1]:
+                    _add_onto(product, whole)
+                else:
+                    _add_onto(product, pairs[subsets[a], subsets[b]])
+                    if a != b:
+                        _add_onto(product, pairs[subsets[b], subsets[a]])
+    return pairs, whole
+
+
+@compiled
+def _add_onto(matrix, out):
+    for f in range(out.shape[0]):
+        for g in range(out.shape[1]):
+            out[f, g] += matrix[f, g]
+
+
+@compiled
+def gauss_newton_matrix(weights, factors, offsets, pairs, whole):
+    """Return JᵀJ over the weights and then the rows of the factors, eq. 14."""
+    rank = len(weights)
+    size = rank + factors.size
+    matrix = np.zeros((size, size))
+    for f in range(rank):
+        for g in range(rank):
+            matrix[f, g] = whole[f, g]
+    for i in range(len(offsets) - 1):
+        for p in range(offsets[i], offsets[i + 1]):
+            for f in range(rank):
+                row = rank + p * rank + f
+                for g in range(rank):
+                    mixed = weights[f] * factors[p, g] * pairs[i, i, f, g]
+                    matrix[row, g] = mixed
+                    matrix[g, row] = mixed
+                    matrix[row, rank + p * rank + g] = weights[f] * weights[g] * pairs[i, i, f, g]
+                for j in range(len(offsets) - 1):
+                    if i != j:
+                        for q in range(offsets[j], offsets[j + 1]):
+                            scale = weights[f] * factors[q, f]
+                            for g in range(rank):
+                                matrix[row, rank + q * rank + g] = (
+                                    scale * weights[g] * factors[p, g] * pairs[i, j, f, g]
+                                )
+    return matrix
+
+
+@compiled
+def gauss_newton_product(weights, factors, offsets, pairs, whole, vector):
+    """Return JᵀJ times a vector without forming JᵀJ."""
+    rank = len(weights)
+    out = np.zeros(len(vector))
+    change = vector[rank:].reshape(factors.shape)
+    result = out[rank:].reshape(factors.shape)
+    for f in range(rank):
+        for g in range(rank):
+            out[f] += whole[f, g] * vector[g]
+    n_all = len(offsets) - 1
+    overlap = np.zeros((n_all, rank, rank))  # factorᵀ change
+    for j in range(n_all):
+        for q in range(offsets[j], offsets[j + 1]):
+            for f in range(rank):
+                for g in range(rank):
+                    overlap[j, f, g] += factors[q, f] * change[q, g]
+    for i in range(n_all):
+        inner = np.zeros((rank, rank))
+        for f in range(rank):
+            for g in range(rank):
+                inner[f, g] = weights[f] * pairs[i, i, f, g] * vector[g]
+                out[g] += weights[f] * pairs[i, i, f, g] * overlap[i, g, f]
+        for j in range(n_all):
+            if j != i:
+                for f in range(rank):
+                    for g in range(rank):
+                        inner[f, g] += (
+                            weights[f] * weights[g] * pairs[i, j, f, g] * overlap[j, f, g]
+                        )
+        for p in range(offsets[i], offsets[i + 1]):
+            for f in range(rank):
+                for g in range(rank):
+                    own = weights[f] * weights[g] * pairs[i, i, f, g] * change[p, g]
+                    result[p, f] += factors[p, g] * inner[f, g] + own
+    return out
 
 
 @compiled
@@ -352,6 +475,22 @@ def _simplex_shift(x, least_shift, scratch):
         total += scratch[i]
         shift = total / (i + 1)
     return shift
+
+
+@compiled
+def project_point(weights, factors, offsets):
+    """Replace the weights and all columns of all factors by the nearest feasible ones."""
+    scratch = np.empty(max(len(weights), len(factors)))
+    project_simplex(weights, scratch)
+    column = np.empty(len(factors))
+    for n in range(len(offsets) - 1):
+        begin, size = offsets[n], offsets[n + 1] - offsets[n]
+        for f in range(len(weights)):
+            for i in range(size):
+                column[i] = factors[begin + i, f]
+            project_simplex(column[:size], scratch)
+            for i in range(size):
+                factors[begin + i, f] = column[i]
 
 
 @compiled
@@ -439,7 +578,6 @@ def solve_block(gram, cross, value, dual, per_row, max_iter, tol):
     return n_iter, primal_gap, dual_gap, np.sqrt(moved / norm)
 
 
-# --- sparse tables, in vector registers ----------------------------------------------------------
 # A compiler that must fear that two arrays overlap spends more on checking than on adding. This
 # loop says outright what to keep in registers; `lanes` is a tuple whose length, a part of its
 # type, is the number of columns, so that each width is a compiled loop of its own.
@@ -551,9 +689,6 @@ def sparse_cost(ptr, columns, values, scale, left, right):
     return total
 
 
-# --- rows of a table against a model -------------------------------------------------------------
-
-
 @compiled
 def add_log_likelihoods(columns, log_factors, offsets, chosen, begin, end, out):
     """Add to out[row, f] the log-probability of the row's observed cells given component f."""
@@ -585,6 +720,17 @@ def normalise_logs(logs, begin, end, totals):
         totals[row] = top + np.log(total)
         for f in range(rank):
             logs[row, f] /= total
+
+
+@compiled
+def mix_rows(posterior, factor, begin, end, out):
+    """Set out[row] to the factor's columns mixed by the row's posterior, row by row."""
+    for row in range(begin, end):
+        for i in range(len(factor)):
+            total = 0.0
+            for f in range(factor.shape[1]):
+                total += posterior[row, f] * factor[i, f]
+            out[row, i] = total
 
 
 @compiled

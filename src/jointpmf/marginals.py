@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 from numbers import Real
 from typing import Any
@@ -20,12 +22,15 @@ from jointpmf.counting import Subset, count_tables
 from jointpmf.domain import Domain, check_distinct
 from jointpmf.encoding import MAX_NUMERIC_LEVELS, Bins, Codes, Unknown, encode
 from jointpmf.errors import JointPMFError, listing, whole_number
-from jointpmf.tables import SparseTable, Table, add, sum_onto, transpose
+from jointpmf.tables import SparseTable, Table, add, compact, low_order_sums, transpose
 
 logger = logging.getLogger("jointpmf")
 
 TOTAL_TOLERANCE = 1e-6
 """How far, relatively, totals that should be equal may lie apart."""
+
+ROUNDING = 0.01
+"""How far published probabilities may be from summing to one: they were rounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +42,8 @@ class Marginal:
     names : sequence of str
         The variables, in the order of the table's axes.
     table : array or SparseTable
-        Probabilities or counts; kept as probabilities.
+        Probabilities or counts; kept as probabilities, sparse if it is large and mostly zeros.
+        Probabilities are not copied: do not change the array afterwards.
     n_obs : float, optional
         How many rows (or what total weight) the table was counted over. A table of counts knows
         its own. Give it to say that tables of one set were counted over different rows.
@@ -52,6 +58,7 @@ class Marginal:
     names: Sequence[str]
     table: Any
     n_obs: float | None = None
+    total: float = field(init=False, default=1.0)
     own_rows: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
@@ -69,17 +76,18 @@ class Marginal:
             )
         total = self._checked_total(table)
         object.__setattr__(self, "own_rows", self.n_obs is not None)
-        if self.n_obs is None and abs(total - 1) > TOTAL_TOLERANCE:
+        object.__setattr__(self, "total", 1.0 if abs(total - 1) <= ROUNDING else total)
+        if self.n_obs is None and self.total != 1 and _is_whole(table):
             object.__setattr__(self, "n_obs", total)
-        rounding = abs(total - 1) < 1e-13  # a table that was divided before stays as it is
-        object.__setattr__(self, "table", table if rounding else table / total)
+        divided_before = abs(total - 1) < 1e-13
+        object.__setattr__(self, "table", table if divided_before else table / total)
 
-    def _as_array(self) -> np.ndarray:
+    def _as_array(self) -> Table:
         try:
             array = np.asarray(self.table)
             if array.dtype.kind == "c":
                 raise TypeError
-            return np.ascontiguousarray(array, dtype=np.float64)
+            return compact(np.ascontiguousarray(array, dtype=np.float64))
         except (TypeError, ValueError):
             raise JointPMFError(
                 f"the table of {listing(self.names)} is not an array of numbers"
@@ -95,10 +103,12 @@ class Marginal:
         total = float(table.sum())
         if total <= 0:
             raise JointPMFError(f"{what} is zero everywhere")
+        if not math.isfinite(total):
+            raise JointPMFError(f"{what} sums to more than a number can hold")
         if self.n_obs is not None:
             if not (isinstance(self.n_obs, Real) and 0 < self.n_obs < math.inf):
                 raise JointPMFError(f"{what} has n_obs={self.n_obs!r}; it must be positive")
-            if not (_same_total(total, 1.0) or _same_total(total, self.n_obs)):
+            if not (abs(total - 1) <= ROUNDING or _same_total(total, self.n_obs)):
                 raise JointPMFError(
                     f"{what} sums to {total:g}, which is neither one nor its n_obs={self.n_obs:g}"
                 )
@@ -116,19 +126,24 @@ class Marginal:
         return f"Marginal({', '.join(self.names)}: {size}{counted})"
 
 
+def _is_whole(table: Table) -> bool:
+    cells = table.values if isinstance(table, SparseTable) else table
+    return bool((cells == np.floor(cells)).all())
+
+
 def _same_total(first: float, second: float) -> bool:
     return math.isclose(first, second, rel_tol=TOTAL_TOLERANCE)
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Two marginals that tell different things of a variable that both have.
+    """Two marginals that tell different things of a variable, or a pair, that both have.
 
     Its text is the sentence for the user.
     """
 
-    variable: str
-    level: object
+    variables: tuple[str, ...]
+    levels: tuple[object, ...]
     first: tuple[str, ...]
     second: tuple[str, ...]
     first_probability: float
@@ -136,15 +151,17 @@ class Disagreement:
 
     @property
     def by(self) -> float:
-        """How far apart the two probabilities of the level are."""
+        """How far apart the two probabilities are."""
         return abs(self.first_probability - self.second_probability)
 
     def __str__(self) -> str:
         """Say which marginals disagree, on what and by how much."""
+        pairs = zip(self.variables, self.levels, strict=True)
+        cell = ", ".join(f"{name}={level!r}" for name, level in pairs)
         return (
-            f"{', '.join(self.first)} gives {self.variable}={self.level!r} probability "
-            f"{self.first_probability:.6g}, {', '.join(self.second)} gives it "
-            f"{self.second_probability:.6g} (difference {self.by:.2g})"
+            f"{', '.join(self.first)} gives {cell} probability {self.first_probability:.6g}, "
+            f"{', '.join(self.second)} gives it {self.second_probability:.6g} "
+            f"(difference {self.by:.2g})"
         )
 
 
@@ -174,6 +191,8 @@ class MarginalSet:
     marginals: Sequence[Marginal]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.domain, Domain):
+            raise JointPMFError(f"a set needs a Domain, not {type(self.domain).__name__}")
         given = tuple(self.marginals)
         if not given:
             raise JointPMFError("a set of marginals needs at least one marginal")
@@ -183,9 +202,12 @@ class MarginalSet:
         if absent:
             raise JointPMFError(f"no marginal has the variable {listing(absent)}")
         self._check_totals()
-        found = self.disagreements()
-        if found:
-            logger.warning("%d variables on which marginals disagree: %s", len(found), found[0])
+        if self._worst_disagreements:
+            logger.warning(
+                "marginals disagree on %d variables or pairs, most of all: %s",
+                len(self._worst_disagreements),
+                self._worst_disagreements[0],
+            )
 
     def _in_domain_order(self, marginal: Marginal) -> Marginal:
         if not isinstance(marginal, Marginal):
@@ -200,20 +222,31 @@ class MarginalSet:
         axes = tuple(int(k) for k in np.argsort(position))
         if axes == tuple(range(len(axes))):
             return marginal
-        names = tuple(marginal.names[k] for k in axes)
-        return _with_own_rows(names, transpose(marginal.table, axes), marginal)
+        reordered = copy.copy(marginal)
+        object.__setattr__(reordered, "names", tuple(marginal.names[k] for k in axes))
+        object.__setattr__(reordered, "table", transpose(marginal.table, axes))
+        return reordered
 
     def _check_totals(self) -> None:
         """Tables that do not say n_obs themselves must be about the same rows."""
         alike = [m for m in self.marginals if not m.own_rows]
         for marginal in alike[1:]:
-            first, other = alike[0].n_obs or 1.0, marginal.n_obs or 1.0
+            first, other = alike[0].total, marginal.total
             if not _same_total(first, other):
                 raise JointPMFError(
                     f"the table of {listing(alike[0].names)} sums to {first:g} and that of "
                     f"{listing(marginal.names)} to {other:g}; give n_obs= to tables that were "
                     "counted over different rows"
                 )
+
+    @classmethod
+    def _exact(cls, domain: Domain, marginals: Sequence[Marginal]) -> MarginalSet:
+        """Return the marginals of one joint, which need no checks: they agree."""
+        exact = cls.__new__(cls)
+        object.__setattr__(exact, "domain", domain)
+        object.__setattr__(exact, "marginals", tuple(marginals))
+        exact.__dict__["_worst_disagreements"] = []
+        return exact
 
     @classmethod
     def from_table(
@@ -254,41 +287,71 @@ class MarginalSet:
         ([[0.33, 0.0], [0.0, 0.67]], 3.0)
         """
         codes = encode(table, domain, bins=bins, unknown=unknown, max_levels=max_levels)
-        counts = MarginalCounts(codes.domain, subsets_of(codes.domain, order, subsets))
+        names = names_of_order(codes.domain, order) if subsets is None else subsets
+        counts = MarginalCounts(codes.domain, names)
         counts.add(codes, sample_weight)
         return counts.to_marginals()
 
     def disagreements(self, tolerance: float = TOTAL_TOLERANCE) -> list[Disagreement]:
-        """Return, for each variable, the two marginals that disagree most on it, worst first.
+        """Return where marginals disagree on variables, or pairs of them, that they share.
 
-        Only those are listed that differ by more than `tolerance`, and by more than four standard
-        errors where the tables say how many rows they were counted over.
+        For each variable and pair, the marginal that differs most from the one that was counted
+        over most rows; only differences of more than `tolerance`, and of more than four standard
+        errors where the tables say how many rows they were counted over. Worst first.
+
+        Examples
+        --------
+        >>> domain = Domain.of_sizes([2, 2, 2])
+        >>> first = Marginal(("x0", "x1"), [[0.3, 0.2], [0.1, 0.4]])
+        >>> second = Marginal(("x1", "x2"), [[0.3, 0.3], [0.2, 0.2]])
+        >>> worst = MarginalSet(domain, [first, second]).disagreements()[0]
+        >>> worst.variables, worst.first, worst.second, round(worst.by, 6)
+        (('x1',), ('x0', 'x1'), ('x1', 'x2'), 0.2)
         """
-        found = [self._disagreement(n, tolerance) for n in range(len(self.domain))]
+        found = [
+            self._disagreement(shared, holders, tolerance)
+            for shared, holders in self._shared_tables().items()
+            if len(holders) > 1
+        ]
         return sorted((d for d in found if d is not None), key=lambda d: -d.by)
 
-    def _disagreement(self, n: int, tolerance: float) -> Disagreement | None:
-        variable = self.domain.variables[n]
-        holders = [m for m in self.marginals if variable.name in m.names]
-        single = np.array([sum_onto(m.table, m.names.index(variable.name)) for m in holders])
-        high, low = single.argmax(axis=0), single.argmin(axis=0)
-        level = int(np.ptp(single, axis=0).argmax())
-        first, second = holders[high[level]], holders[low[level]]
-        worst = Disagreement(
-            variable.name,
-            variable.levels[level],
-            first.names,
-            second.names,
-            float(single[high[level], level]),
-            float(single[low[level], level]),
-        )
-        middle = (worst.first_probability + worst.second_probability) / 2
-        noise = sum(1 / m.n_obs for m in (first, second) if m.n_obs is not None)
-        return (
-            worst if worst.by > tolerance + 4 * math.sqrt(middle * (1 - middle) * noise) else None
+    def _shared_tables(self) -> dict[Subset, list[tuple[Marginal, np.ndarray]]]:
+        """Return, for each variable and each pair, what every marginal that has it says of it."""
+        tables: dict[Subset, list[tuple[Marginal, np.ndarray]]] = {}
+        for subset, marginal in zip(self.subsets, self.marginals, strict=True):
+            for axes, table in low_order_sums(marginal.table).items():
+                shared = tuple(subset[k] for k in axes)
+                tables.setdefault(shared, []).append((marginal, table.ravel()))
+        return tables
+
+    def _disagreement(
+        self, shared: Subset, holders: list[tuple[Marginal, np.ndarray]], tolerance: float
+    ) -> Disagreement | None:
+        rows = np.array([marginal.n_obs or math.inf for marginal, _ in holders])
+        tables = np.array([table for _, table in holders])
+        reference = int(rows.argmax())
+        middle = np.clip((tables + tables[reference]) / 2, 0, 1)
+        noise = np.sqrt(middle * (1 - middle) * (1 / rows + 1 / rows[reference])[:, None])
+        excess = np.abs(tables - tables[reference]) - tolerance - 4 * noise
+        worst, cell = divmod(int(excess.argmax()), excess.shape[1])
+        if excess[worst, cell] <= 0:
+            return None
+        variables = [self.domain.variables[n] for n in shared]
+        levels = map(int, np.unravel_index(cell, [variable.size for variable in variables]))
+        return Disagreement(
+            tuple(variable.name for variable in variables),
+            tuple(v.levels[i] for v, i in zip(variables, levels, strict=True)),
+            tuple(holders[reference][0].names),
+            tuple(holders[worst][0].names),
+            float(tables[reference, cell]),
+            float(tables[worst, cell]),
         )
 
-    @property
+    @cached_property
+    def _worst_disagreements(self) -> list[Disagreement]:
+        return self.disagreements()
+
+    @cached_property
     def subsets(self) -> list[Subset]:
         """The positions of each marginal's variables, increasing."""
         return [self.domain.indices(marginal.names) for marginal in self.marginals]
@@ -309,31 +372,27 @@ class MarginalSet:
         """Say how many marginals of which orders there are."""
         orders = ", ".join(map(str, sorted({marginal.order for marginal in self.marginals})))
         over = f"over {len(self.domain)} variables"
-        return f"MarginalSet({len(self)} marginals of order {orders} {over})"
+        conflicts = len(self._worst_disagreements)
+        warning = f", {conflicts} disagreements" if conflicts else ""
+        return f"MarginalSet({len(self)} marginals of order {orders} {over}{warning})"
 
 
-def _with_own_rows(names: tuple[str, ...], table: Table, like: Marginal) -> Marginal:
-    """Return a marginal that differs from `like` in the order of its axes only."""
-    marginal = replace(like, names=names, table=table)
-    object.__setattr__(marginal, "own_rows", like.own_rows)
-    return marginal
-
-
-def subsets_of(
-    domain: Domain, order: int, subsets: Iterable[Sequence[str]] | None = None
-) -> list[Subset]:
-    """Return the positions of the asked subsets, or of all subsets of one order."""
-    if subsets is not None:
-        positions = [tuple(sorted(domain.indices(names))) for names in subsets]
-        if () in positions:
-            raise JointPMFError("a marginal needs at least one variable")
-        return positions
+def names_of_order(domain: Domain, order: int) -> list[tuple[str, ...]]:
+    """Return the names of all subsets of so many variables."""
     order = whole_number(order, "the order", 1)
     if order > len(domain):
         raise JointPMFError(
             f"marginals of order {order} need {order} variables; there are {len(domain)}"
         )
-    return list(combinations(range(len(domain)), order))
+    return list(combinations(domain.names, order))
+
+
+def positions_of(domain: Domain, subsets: Iterable[Sequence[str]]) -> list[Subset]:
+    """Return the positions of each subset's variables, increasing."""
+    positions = [tuple(sorted(domain.indices(names))) for names in subsets]
+    if () in positions:
+        raise JointPMFError("a marginal needs at least one variable")
+    return positions
 
 
 class MarginalCounts:
@@ -343,25 +402,27 @@ class MarginalCounts:
     ----------
     domain : Domain
         What can happen.
-    subsets : sequence of tuples of int
-        The positions of each subset's variables, increasing.
+    subsets : sequence of sequences of str
+        The names of each subset's variables.
 
     Examples
     --------
     >>> domain = Domain.of_sizes([2, 2])
-    >>> counts = MarginalCounts(domain, [(0, 1)])
+    >>> counts = MarginalCounts(domain, [("x0", "x1")])
     >>> counts.add(encode(np.array([[0, 1], [1, -1], [0, 1]]), domain))
     >>> counts.to_marginals()[0].table.tolist()
     [[0.0, 1.0], [0.0, 0.0]]
     """
 
-    def __init__(self, domain: Domain, subsets: Sequence[Subset]) -> None:
+    def __init__(self, domain: Domain, subsets: Iterable[Sequence[str]]) -> None:
         self.domain = domain
-        self.subsets = list(subsets)
+        self.subsets = positions_of(domain, subsets)
         self.tables: list[Table] | None = None
 
     def add(self, codes: Codes, sample_weight: Any = None) -> None:
-        """Count more rows."""
+        """Count more rows; codes are made by `encode`."""
+        if not isinstance(codes, Codes):
+            raise JointPMFError(f"rows are added as Codes, not as {type(codes).__name__}")
         if codes.domain != self.domain:
             raise JointPMFError("the rows were encoded for another domain")
         weights = checked_weights(sample_weight, codes.n_rows)
@@ -369,6 +430,8 @@ class MarginalCounts:
 
     def merge(self, other: MarginalCounts) -> None:
         """Add the counts of the same subsets over other rows."""
+        if not isinstance(other, MarginalCounts):
+            raise JointPMFError(f"only MarginalCounts can be merged, not {type(other).__name__}")
         if other.domain != self.domain or other.subsets != self.subsets:
             raise JointPMFError("only counts of the same subsets of the same domain can be merged")
         if other.tables is not None:

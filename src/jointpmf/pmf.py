@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from jointpmf.domain import Domain, Variable
 from jointpmf.encoding import Codes, decode, encode
 from jointpmf.errors import JointPMFError, whole_number
 from jointpmf.files import read_model, write_model
-from jointpmf.marginals import Marginal, MarginalSet, subsets_of
+from jointpmf.marginals import Marginal, MarginalSet, names_of_order, positions_of
 from jointpmf.threads import one_blas_thread, row_blocks, run_all
 
 logger = logging.getLogger("jointpmf")
@@ -89,8 +89,6 @@ class JointPMF:
         names = ", ".join(self.domain.names[:6]) + (", …" if len(self.domain) > 6 else "")
         return f"JointPMF({names}; {len(self.domain)} variables, rank {self.rank})"
 
-    # --- the two closed operations -------------------------------------------------------------
-
     def marginal(self, names: Iterable[str]) -> JointPMF:
         """Return the joint PMF of these variables only, in the order asked.
 
@@ -140,8 +138,6 @@ class JointPMF:
             raise JointPMFError(f"the evidence {dict(evidence)!r} has probability zero")
         return JointPMF(self.domain, _normalised(np.exp(log_weights - top)), factors)
 
-    # --- tables --------------------------------------------------------------------------------
-
     def table(self, max_bytes: int = MEMORY_BUDGET) -> np.ndarray:
         """Return all joint probabilities, one axis per variable.
 
@@ -155,21 +151,25 @@ class JointPMF:
         >>> random_pmf(Domain.of_sizes([2, 3]), rank=2, random_state=0).table().shape
         (2, 3)
         """
-        size = 8 * math.prod(self.domain.sizes)
+        everything = range(len(self.domain))
+        self._check_memory(everything, max_bytes)
+        with one_blas_thread:
+            return self._subset_table(everything)
+
+    def _check_memory(self, subset: Sequence[int], max_bytes: int) -> None:
+        size = 8 * math.prod(self.domain.sizes[n] for n in subset)
         if size > max_bytes:
             raise JointPMFError(
-                f"the table of {len(self.domain)} variables would take {_bytes(size)}, more than "
+                f"the table of {len(subset)} variables would take {_bytes(size)}, more than "
                 f"{_bytes(max_bytes)}; ask for a marginal, or raise max_bytes"
             )
-        return self._subset_table(range(len(self.domain)))
 
     def _subset_table(self, subset: Iterable[int]) -> np.ndarray:
         """Return one marginal's table: a product of two joint factors, eq. 2."""
         subset = list(subset)
         half = len(subset) // 2
         left = self._joint_factor(subset[:half]) * self.weights
-        with one_blas_thread():
-            table = left @ self._joint_factor(subset[half:]).T
+        table = left @ self._joint_factor(subset[half:]).T
         return table.reshape([self.domain.sizes[n] for n in subset])
 
     def _joint_factor(self, subset: Sequence[int]) -> np.ndarray:
@@ -188,14 +188,17 @@ class JointPMF:
         >>> random_pmf(Domain.of_sizes([2, 2, 3]), rank=2, random_state=0).marginals(order=2)
         MarginalSet(3 marginals of order 2 over 3 variables)
         """
-        names = self.domain.names
-        asked = subsets_of(self.domain, order, subsets)
-        return MarginalSet(
-            self.domain,
-            tuple(Marginal(tuple(names[n] for n in s), self._subset_table(s)) for s in asked),
-        )
-
-    # --- questions about rows ------------------------------------------------------------------
+        names = names_of_order(self.domain, order) if subsets is None else subsets
+        asked = positions_of(self.domain, names)
+        for subset in asked:
+            self._check_memory(subset, MEMORY_BUDGET)
+        with one_blas_thread:
+            tables = [self._subset_table(subset) for subset in asked]
+        marginals = [
+            Marginal([self.domain.names[n] for n in subset], table)
+            for subset, table in zip(asked, tables, strict=True)
+        ]
+        return MarginalSet._exact(self.domain, marginals)
 
     def log_probability(self, rows: Any) -> np.ndarray:
         """Return the log-probability of each row's observed cells; missing cells are summed out.
@@ -233,15 +236,21 @@ class JointPMF:
         """
         n = self.domain.index(target)
         posterior = self._responsibilities(self._codes(rows), n)
-        with one_blas_thread():
-            return posterior @ self.factors[n].T
+        mixed = np.empty((len(posterior), self.domain.sizes[n]))
+        run_all(
+            [
+                partial(kernels.mix_rows, posterior, self.factors[n], *ends, mixed)
+                for ends in row_blocks(len(posterior))
+            ]
+        )
+        return mixed
 
     def expectation(self, rows: Any, target: str) -> np.ndarray:
         """Return the expected value of the target given each row's other observed cells."""
         values = self.domain[target].values
         if values is None:
             raise JointPMFError(f"the levels of {target!r} have no numeric values to average")
-        return self.predict_proba(rows, target) @ np.array(values)
+        return (self.predict_proba(rows, target) * np.array(values)).sum(axis=1)
 
     def mode(self, rows: Any, target: str) -> np.ndarray:
         """Return the most likely level of the target given each row's other observed cells."""
@@ -279,13 +288,8 @@ class JointPMF:
             )
             kernels.normalise_logs(posterior, begin, end, totals)
 
-        tasks: list[Callable[[], None]] = [
-            partial(block, *ends) for ends in row_blocks(codes.n_rows)
-        ]
-        run_all(tasks)
+        run_all([partial(block, *ends) for ends in row_blocks(codes.n_rows)])
         return posterior, totals
-
-    # --- new rows ------------------------------------------------------------------------------
 
     def sample(
         self,
@@ -305,7 +309,8 @@ class JointPMF:
         random_state : int or numpy Generator, optional
             The same seed gives the same rows.
         backend : {"polars", "pandas", "pyarrow", "codes"}
-            The kind of table; "codes" is an integer array.
+            The kind of table; "codes" is an array of the levels' positions, which
+            `Codes(pmf.domain, array)` makes a table again.
 
         Examples
         --------
@@ -315,7 +320,7 @@ class JointPMF:
         """
         n = whole_number(n, "the number of rows", 0)
         source = self if given is None else self._given(given)
-        return decode(source._draw(n, np.random.default_rng(random_state)), backend)
+        return decode(source._draw(n, seeded_generator(random_state)), backend)
 
     def _draw(self, n: int, generator: np.random.Generator) -> Codes:
         components = np.empty(n, np.int64)
@@ -328,8 +333,6 @@ class JointPMF:
             uniforms = generator.random(n)
             kernels.draw_levels(_cumulative(factor), components, uniforms, array[:, v])
         return Codes(self.domain, array)
-
-    # --- files ---------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a safetensors file, whole or not at all; `jointpmf.load` reads it."""
@@ -351,8 +354,18 @@ def load(path: str | os.PathLike[str]) -> JointPMF:
     return JointPMF(*read_model(path))
 
 
+def seeded_generator(random_state: Any) -> np.random.Generator:
+    """Return the generator that a seed, a generator or None stands for."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise JointPMFError(
+            f"random_state must be a whole number or a numpy Generator, not {random_state!r}"
+        ) from None
+
+
 def random_pmf(domain: Domain, rank: int, random_state: Any = None) -> JointPMF:
-    """Return a random joint PMF, uniform entries made to sum to one, as in the seed's experiments.
+    """Return a random joint PMF, uniform entries made to sum to one, as in the paper's experiments.
 
     Examples
     --------
@@ -360,7 +373,7 @@ def random_pmf(domain: Domain, rank: int, random_state: Any = None) -> JointPMF:
     JointPMF(x0, x1; 2 variables, rank 4)
     """
     rank = whole_number(rank, "the rank", 1)
-    generator = np.random.default_rng(random_state)
+    generator = seeded_generator(random_state)
     weights = _normalised(generator.random(rank))
     return JointPMF(
         domain, weights, [_normalised(generator.random((size, rank))) for size in domain.sizes]
@@ -398,7 +411,9 @@ def _likelihood(variable: Variable, given: Any) -> np.ndarray:
             raise JointPMFError(
                 f"the likelihood of {variable.name!r} must be finite and at least 0"
             )
-        return likelihood
+        return likelihood / (likelihood.max() or 1.0)  # its scale does not matter, its digits do
+    if hasattr(given, "to_numpy"):
+        raise JointPMFError(f"give the likelihood of {variable.name!r} as a numpy array")
     likelihood = np.zeros(variable.size)
     several = isinstance(given, (set, frozenset, list, tuple)) and given not in variable
     for level in given if several else [given]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,6 +94,15 @@ class SparseTable:
         """Return the sum of all cells."""
         return self.entries.values.sum() * self.scale
 
+    def dense_rows(self, rows: slice) -> np.ndarray:
+        """Return some rows of the matrix form."""
+        n_rows, n_columns = matrix_shape(self.shape)
+        begin, end, _ = rows.indices(n_rows)
+        part = slice(self.entries.ptr[begin], self.entries.ptr[end])
+        dense = np.zeros((end - begin, n_columns))
+        dense[self.entries.rows[part] - begin, self.entries.columns[part]] = self.values[part]
+        return dense
+
     def transposed_entries(self) -> CompressedRows:
         """Return the entries of the transposed matrix form, before scaling."""
         n_rows, n_columns = matrix_shape(self.shape)
@@ -124,9 +134,14 @@ def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
     return math.prod(shape[:head]), math.prod(shape[head:])
 
 
+def is_worth_sparse(n_nonzero: int, n_cells: int) -> bool:
+    """Tell whether a table is large enough, and empty enough, to be kept sparse."""
+    return n_cells >= SMALLEST_SPARSE and n_nonzero < SPARSE_BELOW * n_cells
+
+
 def compact(table: np.ndarray) -> Table:
     """Return a table sparse where that is worth it, and as it is otherwise."""
-    if table.size < SMALLEST_SPARSE or np.count_nonzero(table) >= SPARSE_BELOW * table.size:
+    if not is_worth_sparse(int(np.count_nonzero(table)), table.size):
         return table
     flat = np.ascontiguousarray(table).reshape(-1)
     cells = np.flatnonzero(flat)
@@ -142,7 +157,7 @@ def add(first: Table, second: Table) -> Table:
     cells, where = np.unique(cells, return_inverse=True)
     totals = np.zeros(len(cells), values.dtype)
     np.add.at(totals, where, values)
-    if len(cells) >= SPARSE_BELOW * math.prod(first.shape):
+    if not is_worth_sparse(len(cells), math.prod(first.shape)):
         return np.asarray(first) + np.asarray(second)
     return SparseTable.of_cells(cells, totals, first.shape)
 
@@ -151,12 +166,26 @@ def _wide(values: np.ndarray) -> np.ndarray:
     return values.astype(np.int64) if values.dtype.kind == "u" else values
 
 
-def sum_onto(table: Table, axis: int) -> np.ndarray:
-    """Return the table of one variable alone: everything else summed out."""
+def low_order_sums(table: Table) -> dict[tuple[int, ...], np.ndarray]:
+    """Return the tables of every axis and every two axes alone: everything else summed out."""
+    axes = range(len(table.shape))
     if isinstance(table, SparseTable):
-        levels = np.unravel_index(table.cells, table.shape)[axis]
-        return np.bincount(levels, weights=table.values, minlength=table.shape[axis])
-    return table.sum(axis=tuple(k for k in range(table.ndim) if k != axis))
+        levels, values = np.unravel_index(table.cells, table.shape), table.values
+        sums = {
+            (a, b): np.bincount(
+                levels[a] * table.shape[b] + levels[b], values, table.shape[a] * table.shape[b]
+            ).reshape(table.shape[a], table.shape[b])
+            for a, b in combinations(axes, 2)
+        }
+    else:
+        sums = {
+            (a, b): table.sum(axis=tuple(k for k in axes if k not in (a, b)))
+            for a, b in combinations(axes, 2)
+        }
+    if len(table.shape) == 1:
+        return {(0,): np.asarray(table)}
+    singles = {(a,): sums[a, a + 1].sum(axis=1) for a in axes[:-1]}
+    return sums | singles | {(axes[-1],): sums[axes[-2], axes[-1]].sum(axis=0)}
 
 
 def transpose(table: Table, axes: tuple[int, ...]) -> Table:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -73,9 +74,30 @@ def row_blocks(n_rows: int, size: int = 65536) -> list[tuple[int, int]]:
     return [(begin, min(begin + size, n_rows)) for begin in range(0, n_rows, size)]
 
 
-def one_blas_thread() -> Any:
-    """Return a context in which BLAS uses one thread."""
-    return _controller().limit(limits=1, user_api="blas")
+class _OneBlasThread:
+    """BLAS at one thread from the first entry to the last exit, whichever threads those are in."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._depth = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._depth += 1
+            if self._depth == 1:
+                self._limit = _controller().limit(limits=1, user_api="blas")
+                self._limit.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0:
+                self._limit.__exit__(*error)
+
+
+one_blas_thread = _OneBlasThread()
+"""The context in which BLAS uses one thread."""
 
 
 @cache

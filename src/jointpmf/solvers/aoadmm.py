@@ -1,4 +1,4 @@
-"""The seed's algorithm: a sweep over the factors and the weights, each block by ADMM."""
+"""The paper's algorithm: a sweep over the factors and the weights, each block by ADMM."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from jointpmf.solvers.admm import BlockResult, solve_block
 from jointpmf.solvers.loop import State
-from jointpmf.solvers.objective import Block, CoupledLeastSquares, Point
+from jointpmf.solvers.objective import CANCELLATION, Block, CoupledLeastSquares, Point
 
 INNER_ITER = 200
 """Steps of ADMM that one visit to a block may take."""
@@ -17,9 +17,6 @@ the other blocks still move, and less would hold the sweeps up."""
 
 SMALLEST_TOL = 1e-12
 
-CANCELLATION = 1e-7
-"""Below this part of ‖X‖² the cheap form of the objective has lost its digits to cancellation."""
-
 
 class AOADMM:
     """Alternating optimisation with ADMM, as a solver for the loop.
@@ -27,23 +24,23 @@ class AOADMM:
     From sweep to sweep each block keeps its dual, and how far it moved.
     """
 
-    def __init__(self, objective: CoupledLeastSquares) -> None:
-        self.objective = objective
-        self.domain = objective.domain
-        self.floor = 1e-30 * objective.norm
+    def __init__(self, problem: CoupledLeastSquares) -> None:
+        self.problem = problem
+        self.domain = problem.domain
+        self.floor = 1e-30 * problem.norm
         sizes = [*self.domain.sizes, 1]  # the weights are the last block
-        self._duals = [np.zeros((objective.rank, size)) for size in sizes]
+        self._duals = [np.zeros((problem.rank, size)) for size in sizes]
         self._moved = np.ones(len(sizes))
 
     def start(self, point: Point) -> State:
         """Return the state at a feasible point."""
-        return State(point, self.objective.cost(point))
+        return State(point, self.problem.cost(point))
 
     def step(self, state: State) -> State:
         """Return the state after one sweep over all blocks."""
         point = state.point.copy()
         results = []
-        for b, block in enumerate(self.objective.sweep(point)):
+        for b, block in enumerate(self.problem.sweep(point)):
             results.append(self._solve(b, block, point))
         primal_gap = max(result.primal_gap for result in results)
         dual_gap = max(result.dual_gap for result in results)
@@ -73,7 +70,7 @@ class AOADMM:
         """Return the objective at the end of a sweep, from the last block unless that cancels."""
         weights = point.weights
         fitted = weights @ (0.5 * weights_block.gram @ weights - weights_block.cross[:, 0])
-        cheap = 0.5 * self.objective.norm + float(fitted)
-        if cheap > CANCELLATION * self.objective.norm:
+        cheap = 0.5 * self.problem.norm + float(fitted)
+        if cheap > CANCELLATION * self.problem.norm:
             return cheap
-        return self.objective.cost(point)
+        return self.problem.cost(point)

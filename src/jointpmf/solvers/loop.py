@@ -7,13 +7,18 @@ feasible, so the loop can stop after any of them, also when the user interrupts.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from jointpmf.domain import Domain
+from jointpmf.marginals import MarginalSet
 from jointpmf.pmf import JointPMF
 from jointpmf.solvers.objective import Point
 from jointpmf.threads import one_blas_thread
@@ -25,7 +30,8 @@ class Status(Enum):
     """How a fit ended; the value is the sentence for the user."""
 
     CONVERGED = "The objective stopped improving."
-    MAX_ITER = "The budget of iterations is used up and the objective was still improving."
+    NOT_UNIQUE = "The objective stopped improving, but other models of this rank fit as well."
+    MAX_ITER = "The budget of iterations was used up before the objective stopped improving."
     STOPPED = "The fit was stopped before it converged; this is the best model so far."
 
 
@@ -47,10 +53,18 @@ class State:
     objective: float
     primal_gap: float = 0.0
     dual_gap: float = 0.0
+    stalled: bool = False
+    """No step lowers the objective any more."""
+    kkt: float | None = None
+    """How far a projected gradient step moves the point, where the solver knows."""
 
 
 class Solver(Protocol):
-    """What the loop needs of a method."""
+    """What the loop needs of a method.
+
+    A solver may keep working memory from step to step (a dual, a damping), so one solver serves
+    one run; what a step returns is a new point, never the old one changed.
+    """
 
     domain: Domain
     floor: float
@@ -81,21 +95,44 @@ class Solution:
         What was minimised, at `pmf`.
     history : list of Step
         One line per iteration; the first is the start.
+    start : str
+        Which start was used, and why.
+    kkt : float or None
+        How far a projected gradient step would move the model: zero at a stationary point.
     """
 
     pmf: JointPMF
     status: Status
     objective: float
     history: list[Step]
+    start: str = ""
+    kkt: float | None = None
+    marginals: MarginalSet | None = field(default=None, repr=False)
 
     @property
     def n_iter(self) -> int:
         """Number of iterations."""
-        return self.history[-1].iteration
+        return self.history[-1].iteration if self.history else 0
+
+    @cached_property
+    def residuals(self) -> dict[tuple[str, ...], float]:
+        """How far each marginal is from the model's, as a Euclidean norm, worst first.
+
+        Marginals that contradict each other end up here: the fit is their compromise.
+        """
+        if self.marginals is None:
+            return {}
+        norms = {}
+        for marginal in self.marginals:
+            fitted = self.pmf.marginal(marginal.names).table()
+            norms[tuple(marginal.names)] = float(
+                np.linalg.norm(np.asarray(marginal.table) - fitted)
+            )
+        return dict(sorted(norms.items(), key=lambda item: -item[1]))
 
     def __str__(self) -> str:
         """Say how the fit ended."""
-        seconds = self.history[-1].seconds
+        seconds = self.history[-1].seconds if self.history else 0.0
         return (
             f"{self.status.value} Objective {self.objective:.6g} after {self.n_iter} iterations "
             f"in {seconds:.3g} s; {self.pmf!r}"
@@ -112,10 +149,14 @@ def iterate(
     """
     begin = time.perf_counter()
     status = Status.MAX_ITER
-    with one_blas_thread():
-        state = best = solver.start(point)
-        history = [Step(0, state.objective, 0.0, 0.0, 0.0)]
+    best = State(point, math.inf)
+    history: list[Step] = []
+    with one_blas_thread:
         try:
+            state = best = solver.start(point)
+            history.append(Step(0, state.objective, 0.0, 0.0, 0.0))
+            if state.objective <= solver.floor:
+                status, max_iter = Status.CONVERGED, 0
             for iteration in range(1, max_iter + 1):
                 before, state = state, solver.step(state)
                 if state.objective <= best.objective:
@@ -127,11 +168,13 @@ def iterate(
                     status = Status.STOPPED
                     break
                 gain = before.objective - state.objective
-                if state.objective <= solver.floor or abs(gain) < tol * before.objective:
+                small = state.stalled or abs(gain) < tol * before.objective
+                if small or state.objective <= solver.floor:
                     status = Status.CONVERGED
                     break
         except KeyboardInterrupt:
             status = Status.STOPPED
-    solution = Solution(best.point.to_pmf(solver.domain), status, best.objective, history)
+    pmf = best.point.to_pmf(solver.domain)
+    solution = Solution(pmf, status, best.objective, history, kkt=best.kkt)
     logger.info("%s", solution)
     return solution

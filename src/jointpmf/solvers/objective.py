@@ -23,7 +23,7 @@ import numpy as np
 
 from jointpmf import kernels
 from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError
+from jointpmf.errors import JointPMFError, listing
 from jointpmf.marginals import MarginalSet
 from jointpmf.pmf import JointPMF
 from jointpmf.tables import CompressedRows, SparseTable, Table, matrix_shape
@@ -35,6 +35,9 @@ STACK_BELOW = 2**15
 N_CHUNKS = 2
 """Parts into which large tables are shared out, each with sums of its own; fixed, so that the
 bits do not depend on the number of threads."""
+
+CANCELLATION = 1e-7
+"""Below this part of ‖X‖² a cost from inner products has lost its digits; residuals have not."""
 
 RESIDUAL_CELLS = 2**18
 """Cells of the largest block of residuals that is formed at once."""
@@ -146,11 +149,11 @@ class CoupledLeastSquares:
     def __init__(self, marginals: MarginalSet, rank: int, weighting: Any = None) -> None:
         self.domain = marginals.domain
         self.rank = rank
-        self.weights = marginal_weights(marginals, weighting)
+        self.marginal_weights = marginal_weights(marginals, weighting)
         self.norm = float(
-            sum(w * _square(m.table) for w, m in zip(self.weights, marginals, strict=True))
+            sum(w * _square(m.table) for w, m in zip(self.marginal_weights, marginals, strict=True))
         )
-        subsets = marginals.subsets
+        self.subsets = subsets = marginals.subsets
         self._heads = _Groups({s[: len(s) // 2] for s in subsets}, self.domain.sizes)
         self._tails = _Groups({s[len(s) // 2 :] for s in subsets}, self.domain.sizes)
         pieces = self._pieces(subsets, [m.table for m in marginals])
@@ -159,12 +162,10 @@ class CoupledLeastSquares:
         self._index(subsets)
         self._allocate()
 
-    # --- what does not change ------------------------------------------------------------------
-
     def _pieces(self, subsets: Sequence[tuple[int, ...]], tables: list[Table]) -> list[_Piece]:
         """Return all tables as matrices, in the order in which a sweep needs their tails."""
         pieces = []
-        for subset, table, weight in zip(subsets, tables, self.weights, strict=True):
+        for subset, table, weight in zip(subsets, tables, self.marginal_weights, strict=True):
             half = len(subset) // 2
             rows = self._heads.rows(self._heads.id_of[subset[:half]])
             tail = self._tails.id_of[subset[half:]]
@@ -236,8 +237,7 @@ class CoupledLeastSquares:
             for first in range(0, width, kernels.MAX_LANES)
         ]
         self._ones = np.ones(self.rank)
-
-    # --- a sweep -------------------------------------------------------------------------------
+        self._is_current = False
 
     def sweep(self, point: Point) -> Iterator[Block]:
         """Yield the block of each variable in turn, then that of the weights.
@@ -247,6 +247,7 @@ class CoupledLeastSquares:
         """
         offsets = self.domain.offsets
         self._load(point)
+        self._is_current = False  # until the last block: a sweep may be abandoned
         self._contract_tails()
         for sums in self._tail_sums:
             sums[:] = 0.0
@@ -258,17 +259,19 @@ class CoupledLeastSquares:
             kernels.factor_grams(self._factors, offsets, n, n + 1, self._grams)
             self._join(self._heads, self._heads_ending[n], self._head_joint)
         self._join(self._tails, self._tails.all, self._tail_joint)
+        self._is_current = True
         yield Block(None, self._gram(self._all_subsets, -1, self._ones), self._weight_cross())
 
     def _load(self, point: Point) -> None:
         """Bring everything that depends on the factors alone up to date, if it is not already."""
-        if np.array_equal(self._factors[:, : self.rank], point.factors):
+        if self._is_current and np.array_equal(self._factors[:, : self.rank], point.factors):
             return  # a sweep ends with everything it needs to begin again
         self._factors[:, : self.rank] = point.factors
         n_all = len(self.domain)
         kernels.factor_grams(self._factors, self.domain.offsets, 0, n_all, self._grams)
         self._join(self._heads, self._heads.all, self._head_joint)
         self._join(self._tails, self._tails.all, self._tail_joint)
+        self._is_current = True
 
     def _join(self, groups: _Groups, chosen: np.ndarray, joint: np.ndarray) -> None:
         kernels.khatri_rao(self._factors, self.domain.offsets, groups.layout, chosen, joint)
@@ -320,11 +323,15 @@ class CoupledLeastSquares:
         for first, lanes in self._column_parts:
             kernels.add_sparse_product(*entries, scale, joint, out, first, lanes)
 
-    # --- the blocks ----------------------------------------------------------------------------
-
     def _gram(self, chosen: np.ndarray, skip: int, scale: np.ndarray) -> np.ndarray:
         return kernels.subset_gram(
-            self._grams, self._subsets, self._subset_ptr, self.weights, chosen, skip, scale
+            self._grams,
+            self._subsets,
+            self._subset_ptr,
+            self.marginal_weights,
+            chosen,
+            skip,
+            scale,
         )
 
     def _factor_gram(self, n: int, point: Point) -> np.ndarray:
@@ -347,8 +354,6 @@ class CoupledLeastSquares:
     def _weight_cross(self) -> np.ndarray:
         return kernels.weight_cross(self._tail_sums[0], self._tail_joint, self.rank)
 
-    # --- the cost ------------------------------------------------------------------------------
-
     def cost(self, point: Point) -> float:
         """Return the objective, from residuals: exact however small it is."""
         self._load(point)
@@ -364,19 +369,64 @@ class CoupledLeastSquares:
         )
         return 0.5 * float(costs.sum() + small)
 
+    def gradient(self, point: Point) -> tuple[float, np.ndarray]:
+        """Return the objective and its gradient, weights first, both from residuals (eq. 16)."""
+        self._load(point)
+        head_sums, tail_sums = self._head_sums[0], self._tail_sums[0]
+        head_sums[:] = 0.0
+        tail_sums[:] = 0.0
+        cost = kernels.stack_residuals(
+            self._stack, self._tails.layout, self._head_joint, self._tail_joint,
+            point.weights, head_sums, tail_sums,
+        )  # fmt: skip
+        for chunks in self._large:
+            for piece in chain.from_iterable(chunks):
+                cost += self._add_residuals(piece, point.weights)
+        parts = [self._weight_cross()[:, 0]]
+        parts += [self._factor_cross(n, point).T.ravel() for n in range(len(self.domain))]
+        return 0.5 * float(cost), -np.concatenate(parts)
+
+    def _add_residuals(self, piece: _Piece, weights: np.ndarray) -> float:
+        """Add a large table's residuals, contracted, to the sums; return their weighted square."""
+        left = self._head_joint[piece.rows] * _padded(weights, self._head_joint.shape[1])
+        right = self._tail_joint[piece.tail_rows]
+        heads, tails = self._head_sums[0][piece.rows], self._tail_sums[0][piece.tail_rows]
+        if isinstance(piece.matrix, SparseTable):
+            self._add_sparse(piece, piece.matrix.entries, right, heads)
+            self._add_sparse(piece, piece.transposed, self._head_joint[piece.rows], tails)
+            heads -= piece.weight * left @ (right.T @ right)
+            tails -= piece.weight * right @ (left.T @ self._head_joint[piece.rows])
+            return self._cost_of_piece(piece, weights)
+        total = 0.0
+        for rows, residual in _residual_blocks(piece, left, right):
+            total += float(np.vdot(residual, residual))
+            heads[rows] += piece.weight * residual @ right
+            tails += piece.weight * residual.T @ self._head_joint[piece.rows][rows]
+        return piece.weight * total
+
     def _cost_of_piece(self, piece: _Piece, weights: np.ndarray) -> float:
         left = self._head_joint[piece.rows, : self.rank] * weights
         right = self._tail_joint[piece.tail_rows, : self.rank]
         if isinstance(piece.matrix, SparseTable):
             table = piece.matrix
-            stored = kernels.sparse_cost(*table.entries, table.scale, left, right)
-            return piece.weight * float(stored + np.vdot(left.T @ left, right.T @ right))
-        step = max(1, RESIDUAL_CELLS // piece.matrix.shape[1])
-        total = 0.0
-        for begin in range(0, len(left), step):
-            residual = piece.matrix[begin : begin + step] - left[begin : begin + step] @ right.T
-            total += float(np.vdot(residual, residual))
-        return piece.weight * total
+            fitted_square = float(np.vdot(left.T @ left, right.T @ right))
+            cost = kernels.sparse_cost(*table.entries, table.scale, left, right) + fitted_square
+            if cost > CANCELLATION * fitted_square:
+                return piece.weight * float(cost)
+        residuals = (residual for _, residual in _residual_blocks(piece, left, right))
+        return piece.weight * sum(float(np.vdot(block, block)) for block in residuals)
+
+
+def _residual_blocks(
+    piece: _Piece, left: np.ndarray, right: np.ndarray
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield a table minus its model, a few rows at a time, so that no second table is formed."""
+    step = max(1, RESIDUAL_CELLS // len(right))
+    for begin in range(0, len(left), step):
+        rows = slice(begin, begin + step)
+        table = piece.matrix
+        block = table.dense_rows(rows) if isinstance(table, SparseTable) else table[rows]
+        yield rows, block - left[rows] @ right.T
 
 
 def marginal_weights(marginals: MarginalSet, weighting: Any) -> np.ndarray:
@@ -401,7 +451,15 @@ def marginal_weights(marginals: MarginalSet, weighting: Any) -> np.ndarray:
         raise JointPMFError(f"there are {weights.size} weights for {len(marginals)} marginals")
     if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise JointPMFError("the weights of marginals must be finite, at least 0 and not all 0")
-    return weights
+    seen = {n for s, w in zip(marginals.subsets, weights, strict=True) if w > 0 for n in s}
+    unseen = [name for n, name in enumerate(marginals.domain.names) if n not in seen]
+    if unseen:
+        raise JointPMFError(f"all marginals with the variable {listing(unseen)} have weight 0")
+    return weights / weights.max()
+
+
+def _padded(weights: np.ndarray, width: int) -> np.ndarray:
+    return np.concatenate([weights, np.zeros(width - len(weights))])
 
 
 def _positions_by_key(keys: Sequence[Sequence[int]], n_keys: int) -> list[np.ndarray]:

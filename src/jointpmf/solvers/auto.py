@@ -1,0 +1,34 @@
+"""The default method: a few sweeps, which are cheap and rarely go astray, then second order."""
+
+from __future__ import annotations
+
+from jointpmf.solvers.aoadmm import AOADMM
+from jointpmf.solvers.loop import State
+from jointpmf.solvers.newton import Newton, NewtonState
+from jointpmf.solvers.objective import CoupledLeastSquares, Point
+
+
+class SweepsThenNewton:
+    """AO-ADMM for the first iterations and Levenberg–Marquardt from there on."""
+
+    def __init__(self, problem: CoupledLeastSquares, n_sweeps: int) -> None:
+        self.problem = problem
+        self.domain = problem.domain
+        self.n_sweeps = n_sweeps
+        self.newton = Newton(problem)
+        self.aoadmm = AOADMM(problem)
+        self.floor = self.newton.floor
+
+    def start(self, point: Point) -> State:
+        """Return the state at a feasible point."""
+        self._sweeps_left = self.n_sweeps
+        return self.aoadmm.start(point)
+
+    def step(self, state: State) -> State:
+        """Return the state after a sweep or a second-order step."""
+        if self._sweeps_left:
+            self._sweeps_left -= 1
+            return self.aoadmm.step(state)
+        if not isinstance(state, NewtonState):
+            state = self.newton.start(state.point)
+        return self.newton.step(state)

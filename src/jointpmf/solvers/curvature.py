@@ -1,0 +1,109 @@
+"""JᵀJ of the coupled model, from Gram matrices: no Jacobian is formed, no table is needed.
+
+Parameters are in one vector, the weights first and then the factors, one row of the stacked
+factors after the other. Every simplex (the weights, and each column of each factor) has its own
+sum, so a feasible direction moves mass between its levels; `Tangent` spans those directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from jointpmf import kernels
+from jointpmf.domain import Domain
+from jointpmf.solvers.objective import Point
+
+
+class Curvature:
+    """The Gauss–Newton matrix of the coupled objective for given subsets and their weights."""
+
+    def __init__(
+        self, domain: Domain, subsets: Sequence[tuple[int, ...]], weights: np.ndarray
+    ) -> None:
+        self.domain = domain
+        self._weights = np.ascontiguousarray(weights, dtype=float)
+        self._subsets = np.array([n for subset in subsets for n in subset], np.int64)
+        lengths = [len(subset) for subset in subsets]
+        self._ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+    def _pair_grams(self, point: Point) -> tuple[np.ndarray, np.ndarray]:
+        """Return the Gram products of every two variables' common subsets, and of all (eq. 15)."""
+        n_all, rank = len(self.domain), len(point.weights)
+        grams = np.empty((n_all, rank, rank))
+        kernels.factor_grams(point.factors, self.domain.offsets, 0, n_all, grams)
+        return kernels.pair_grams(grams, self._subsets, self._ptr, self._weights)
+
+    def matrix(self, point: Point) -> np.ndarray:
+        """Return JᵀJ at a point, eq. 14."""
+        pairs, whole = self._pair_grams(point)
+        return kernels.gauss_newton_matrix(
+            point.weights, point.factors, self.domain.offsets, pairs, whole
+        )
+
+    def trace(self, point: Point) -> float:
+        """Return the trace of JᵀJ at a point."""
+        pairs, whole = self._pair_grams(point)
+        own = np.einsum("nnff->nf", pairs) * point.weights**2
+        return float(np.trace(whole) + own.sum(axis=1) @ np.array(self.domain.sizes))
+
+    def product(self, point: Point) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the map from a vector v to JᵀJv at a point, which never forms JᵀJ."""
+        pairs, whole = self._pair_grams(point)
+
+        def times(vector: np.ndarray) -> np.ndarray:
+            return kernels.gauss_newton_product(
+                point.weights, point.factors, self.domain.offsets, pairs, whole, vector
+            )
+
+        return times
+
+
+@dataclass(frozen=True)
+class Tangent:
+    """Feasible directions: coordinate k moves mass from parameter pivots[k] to moved[k]."""
+
+    moved: np.ndarray
+    pivots: np.ndarray
+    n_parameters: int
+
+    @classmethod
+    def at(cls, point: Point, offsets: np.ndarray, fixed: np.ndarray) -> Tangent:
+        """Return the directions at a point along which no fixed parameter moves.
+
+        The pivot of each simplex is its largest entry, which is never fixed.
+        """
+        pivots = pivot_of_each_parameter(point, offsets)
+        moved = np.flatnonzero(~fixed & (pivots != np.arange(len(pivots))))
+        return cls(moved, pivots[moved], len(pivots))
+
+    def reduce_vector(self, vector: np.ndarray) -> np.ndarray:
+        """Return the tangent coordinates of a gradient."""
+        return vector[self.moved] - vector[self.pivots]
+
+    def reduce_matrix(self, matrix: np.ndarray) -> np.ndarray:
+        """Return a quadratic form in tangent coordinates."""
+        rows = matrix[self.moved] - matrix[self.pivots]
+        return rows[:, self.moved] - rows[:, self.pivots]
+
+    def expand(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return the change of all parameters."""
+        change = np.zeros(self.n_parameters)
+        change[self.moved] = coordinates
+        np.subtract.at(change, self.pivots, coordinates)
+        return change
+
+
+def pivot_of_each_parameter(point: Point, offsets: np.ndarray) -> np.ndarray:
+    """Return, for every parameter, the largest entry of its simplex."""
+    rank = len(point.weights)
+    pivots = np.empty(rank + point.factors.size, np.int64)
+    pivots[:rank] = point.weights.argmax()
+    rows = pivots[rank:].reshape(point.factors.shape)
+    for begin, end in pairwise(offsets):
+        largest = begin + point.factors[begin:end].argmax(axis=0)
+        rows[begin:end] = rank + largest * rank + np.arange(rank)
+    return pivots

@@ -1,0 +1,172 @@
+"""The second-order finish: Levenberg–Marquardt on the simplices, with an active set.
+
+Each step solves (JᵀJ + damping) d = −gradient over the directions that keep every sum and every
+level that is zero and wants to stay there, projects the new point on the simplices, and is taken
+only if the objective falls. The damping follows how well the quadratic model predicted the fall.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.sparse.linalg import LinearOperator, cg
+
+from jointpmf import kernels
+from jointpmf.solvers.curvature import Curvature, Tangent, pivot_of_each_parameter
+from jointpmf.solvers.loop import State
+from jointpmf.solvers.objective import CoupledLeastSquares, Point
+
+LARGEST_FACTORISED = 4000
+"""Parameters up to which JᵀJ is formed and factorised; beyond, conjugate gradients."""
+
+CG_PRECISION = 1e-3
+MAX_CG = 300
+
+FIRST_DAMPING = 1e-3
+LEAST_DAMPING = 1e-15
+MAX_TRIES = 30
+
+MAX_EMPTYING = 6
+"""Rounds in which levels that a step would make negative are emptied before it is taken."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewtonState(State):
+    """A state with what the next step needs: the gradient, and how much to damp."""
+
+    gradient: np.ndarray
+    damping: float = FIRST_DAMPING
+
+
+class Newton:
+    """Levenberg–Marquardt as a solver for the loop."""
+
+    def __init__(self, problem: CoupledLeastSquares) -> None:
+        self.problem = problem
+        self.domain = problem.domain
+        self.floor = 1e-30 * problem.norm
+        self.curvature = Curvature(problem.domain, problem.subsets, problem.marginal_weights)
+
+    def start(self, point: Point) -> NewtonState:
+        """Return the state at a feasible point."""
+        cost, gradient = self.problem.gradient(point)
+        return NewtonState(point, cost, gradient=gradient, kkt=self._kkt(point, gradient))
+
+    def step(self, state: State) -> NewtonState:
+        """Return a state with a lower objective, or a stalled one if no step lowers it."""
+        assert isinstance(state, NewtonState)
+        model = _Quadratic(self, state)
+        damping, growth = state.damping, 2.0
+        for _ in range(MAX_TRIES):
+            change = model.minimiser(damping)
+            point = moved(state.point, change, self.domain.offsets)
+            cost, gradient = self.problem.gradient(point)
+            gain = state.objective - cost
+            if gain > 0:
+                agreement = gain / max(model.predicted_gain(change), gain / 1.5)
+                damping *= max(1 / 10, 1 - (2 * agreement - 1) ** 3)
+                return NewtonState(
+                    point,
+                    cost,
+                    gradient=gradient,
+                    damping=max(damping, LEAST_DAMPING),
+                    kkt=self._kkt(point, gradient),
+                )
+            damping, growth = damping * growth, 2 * growth
+        return replace(state, stalled=True)
+
+    def _kkt(self, point: Point, gradient: np.ndarray) -> float:
+        """Return how far a projected gradient step moves the point: zero at a KKT point."""
+        step = moved(point, -gradient / self.problem.norm, self.domain.offsets)
+        return float(
+            max(
+                np.abs(step.weights - point.weights).max(),
+                np.abs(step.factors - point.factors).max(),
+            )
+        )
+
+
+class _Quadratic:
+    """The quadratic model of the objective around a state, over its feasible directions."""
+
+    def __init__(self, newton: Newton, state: NewtonState) -> None:
+        point, gradient = state.point, state.gradient
+        offsets = newton.domain.offsets
+        values = np.concatenate([point.weights, point.factors.ravel()])
+        pivots = pivot_of_each_parameter(point, offsets)
+        fixed = (values <= 0) & (gradient > gradient[pivots])
+        self.full_gradient = gradient
+        self.tangent = Tangent.at(point, offsets, fixed)
+        self.gradient = self.tangent.reduce_vector(gradient)
+        self.values = values[self.tangent.moved]
+        self.times = newton.curvature.product(point)
+        self.matrix: np.ndarray | None = None
+        if len(gradient) <= LARGEST_FACTORISED:
+            self.matrix = self.tangent.reduce_matrix(newton.curvature.matrix(point))
+        size = max(len(self.gradient), 1)
+        trace = newton.curvature.trace(point) if self.matrix is None else np.trace(self.matrix)
+        self.scale = float(trace) / size
+
+    def minimiser(self, damping: float) -> np.ndarray:
+        """Return the change of all parameters that minimises the damped model.
+
+        Levels that it would make negative go to zero instead, and the others are solved for again:
+        a projection alone would share their mass out regardless of the curvature.
+        """
+        change = np.zeros(len(self.gradient))
+        emptied = np.zeros(len(change), bool)
+        for _ in range(MAX_EMPTYING):
+            change[~emptied] = self._solve(damping * self.scale, change, ~emptied)
+            negative = ~emptied & (self.values + change < 0)
+            if not negative.any():
+                break
+            emptied |= negative
+            change[emptied] = -self.values[emptied]
+        return self.tangent.expand(change)
+
+    def _solve(self, shift: float, change: np.ndarray, free: np.ndarray) -> np.ndarray:
+        """Return the free coordinates that minimise the model while the others stay."""
+        if not free.any():
+            return np.zeros(0)
+        fixed = np.where(free, 0.0, change)
+        if self.matrix is None:
+            return self._by_conjugate_gradients(shift, fixed, free)
+        right = -self.gradient - self.matrix @ fixed
+        shifted = self.matrix[np.ix_(free, free)]
+        shifted[np.diag_indices_from(shifted)] += shift
+        try:
+            factor = cho_factor(shifted, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            return np.zeros(int(free.sum()))
+        return cho_solve(factor, right[free], check_finite=False)
+
+    def _by_conjugate_gradients(
+        self, shift: float, fixed: np.ndarray, free: np.ndarray
+    ) -> np.ndarray:
+        def times(coordinates: np.ndarray) -> np.ndarray:
+            return self.tangent.reduce_vector(self.times(self.tangent.expand(coordinates)))
+
+        def shifted(coordinates: np.ndarray) -> np.ndarray:
+            whole = np.zeros(len(free))
+            whole[free] = coordinates
+            return times(whole)[free] + shift * coordinates
+
+        size = int(free.sum())
+        operator = LinearOperator((size, size), matvec=shifted, dtype=float)
+        right = -self.gradient - times(fixed)
+        return cg(operator, right[free], rtol=CG_PRECISION, maxiter=MAX_CG)[0]
+
+    def predicted_gain(self, change: np.ndarray) -> float:
+        """Return by how much the undamped model falls along a change."""
+        return float(-self.full_gradient @ change - 0.5 * change @ self.times(change))
+
+
+def moved(point: Point, change: np.ndarray, offsets: np.ndarray) -> Point:
+    """Return the nearest feasible point to point + change."""
+    rank = len(point.weights)
+    weights = point.weights + change[:rank]
+    factors = point.factors + change[rank:].reshape(point.factors.shape)
+    kernels.project_point(weights, factors, offsets)
+    return Point(weights, factors)
