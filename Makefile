@@ -19,6 +19,7 @@ bench: .venv/demo
 	$(BIN)/python -m benchmarks.sweep
 	$(BIN)/python -m benchmarks.counting
 	$(BIN)/python -m benchmarks.sampling
+	$(BIN)/python -m benchmarks.exact
 
 format: .venv/test
 	$(BIN)/ruff format .

@@ -151,6 +151,7 @@ CODES = jp.Codes(DOMAIN, [[0, 1]])
     ("falling edges", lambda: encode(ROWS, bins={"a": [0, 5, 1]}), "'a' must increase"),
     ("one edge", lambda: encode(ROWS, bins={"a": [0]}), "'a' must increase"),
     ("NaN edge", lambda: encode(ROWS, bins={"a": [0, np.nan, 1]}), "'a' must increase"),
+    ("edges beyond floats", lambda: encode(ROWS, bins={"a": [0, 10**400]}), "'a' must increase"),
     ("edges of text", lambda: encode(ROWS, bins={"a": ["x", "y"]}), "'a' must .*numbers"),
     ("bins of a word", lambda: encode(ROWS, bins={"a": "many"}), "'a' must .*'many'"),
     ("half a bin", lambda: encode(ROWS, bins={"a": 2.5}), "'a' must .*2.5"),

@@ -132,13 +132,13 @@ class Variable:
             )
         return bin_code
 
-    def _bin_of(self, x: object) -> int | None:
-        if self.edges is None or not isinstance(x, Real) or isinstance(x, bool):
+    def _bin_of(self, x: Any) -> int | None:
+        is_number = isinstance(x, Real) and not isinstance(x, bool)
+        if self.edges is None or not is_number:
             return None
-        number = float(x)
-        if not self.edges[0] <= number <= self.edges[-1]:
+        if not self.edges[0] <= x <= self.edges[-1]:
             return None
-        return min(bisect_right(self.edges, number) - 1, self.size - 1)
+        return min(bisect_right(self.edges, x) - 1, self.size - 1)
 
 
 def is_missing(cell: Any) -> bool:

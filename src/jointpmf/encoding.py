@@ -7,22 +7,22 @@ inside the house there are only codes, and `decode` brings the user's levels bac
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
-from itertools import pairwise
+from functools import cached_property, partial
 from numbers import Integral, Real
 from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from jointpmf.binning import Bins as Bins
+from jointpmf.binning import bin_codes, binned_variable, check_bins, check_inside
 from jointpmf.domain import MISSING, Domain, Variable, check_distinct, is_missing
 from jointpmf.errors import JointPMFError, listing, shown, whole_number
 
 Unknown = Literal["error", "missing"]
-Bins = Mapping[str, "int | Sequence[float]"]
 
 MAX_NUMERIC_LEVELS = 100
 """A numeric column with more distinct values than this is taken for a continuous one."""
@@ -132,62 +132,16 @@ def encode(
         raise JointPMFError("bins belong to the learning of a domain, which is given already")
     if isinstance(table, Codes):
         return table if domain is None else _recode(table, domain)
-    named = _named_columns(table, domain)
+    n_rows, columns = _columns_of(table, domain)
     if domain is None:
-        return _learn(named, {} if bins is None else bins, max_levels)
+        return _learn(n_rows, columns, {} if bins is None else bins, max_levels)
+    _check_shares(columns, domain)
     coded = {
-        variable.name: _encode_column(named.column(variable.name), variable, unknown)
+        variable.name: _encode_column(columns[variable.name](), variable, unknown)
         for variable in domain
-        if variable.name in named.names
+        if variable.name in columns
     }
-    return _gather(domain, named.n_rows, coded)
-
-
-def _learn(named: _NamedColumns, bins: Bins, max_levels: int) -> Codes:
-    if not named.names or not named.n_rows:
-        raise JointPMFError("the table is empty: there is nothing to learn the levels from")
-    _check_bins(bins, named.names)
-    max_levels = whole_number(max_levels, "max_levels", 0)
-    variables, coded = [], {}
-    for name in named.names:
-        column = named.column(name)
-        variables.append(_learn_variable(column, bins.get(name), max_levels))
-        coded[name] = _encode_column(column, variables[-1], "error")
-    return _gather(Domain(variables), named.n_rows, coded)
-
-
-def _gather(domain: Domain, n_rows: int, coded: Mapping[str, np.ndarray]) -> Codes:
-    """Return columns of codes side by side, and MISSING for the variables that have none."""
-    array = np.full((n_rows, len(domain)), MISSING, code_dtype(max(domain.sizes, default=1)), "F")
-    for name, codes in coded.items():
-        array[:, domain.index(name)] = codes
-    return Codes(domain, array)
-
-
-def _recode(codes: Codes, domain: Domain) -> Codes:
-    _check_shares(codes.domain.names, domain)
-    shared = [variable for variable in domain if variable.name in codes.domain]
-    for variable in shared:
-        if variable != codes.domain[variable.name]:
-            raise JointPMFError(
-                f"the codes were made for another domain, with other levels of variable "
-                f"{variable.name!r}; encode the table itself again"
-            )
-    coded = {one.name: codes.array[:, codes.domain.index(one.name)] for one in shared}
-    return _gather(domain, codes.n_rows, coded)
-
-
-def _check_is_domain(domain: object) -> None:
-    if not isinstance(domain, Domain):
-        raise JointPMFError(f"a domain must be a Domain, not {shown(domain)}")
-
-
-def _check_shares(names: Sequence[str], domain: Domain) -> None:
-    if names and len(domain) and not any(name in domain for name in names):
-        raise JointPMFError(
-            f"the table has none of the variables {listing(domain.names)}; "
-            f"its columns are {listing(names)}"
-        )
+    return _gather(domain, n_rows, coded)
 
 
 def decode(codes: Codes, backend: str = "polars") -> Any:
@@ -221,47 +175,125 @@ def decode(codes: Codes, backend: str = "polars") -> Any:
     return columns[0].to_frame().with_columns(*columns[1:]).to_native()
 
 
-def _decode_column(column: np.ndarray, variable: Variable, backend: Any) -> nw.Series[Any]:
-    levels: list[Any] = list(variable.levels)
-    kinds = set(map(type, levels))
-    if kinds == {int, float}:
-        levels, kinds = list(map(float, levels)), {float}
-    dtype = _dtype_of_large(levels, backend)
-    position = column.astype(np.int64)
-    if (column == MISSING).any():
-        levels.append(None)
-        position[column == MISSING] = variable.size
+def _recode(codes: Codes, domain: Domain) -> Codes:
+    _check_shares(codes.domain.names, domain)
+    coded = {}
+    for variable in domain:
+        if variable.name not in codes.domain:
+            continue
+        if variable != codes.domain[variable.name]:
+            raise JointPMFError(
+                f"the codes were made for another domain, with other levels of variable "
+                f"{variable.name!r}; encode the table itself again"
+            )
+        coded[variable.name] = codes.array[:, codes.domain.index(variable.name)]
+    return _gather(domain, codes.n_rows, coded)
+
+
+def _learn(n_rows: int, columns: _Columns, bins: Bins, max_levels: int) -> Codes:
+    if not columns or not n_rows:
+        raise JointPMFError("the table is empty: there is nothing to learn the levels from")
+    check_bins(bins, list(columns))
+    max_levels = whole_number(max_levels, "max_levels", 0)
+    variables, coded = [], {}
+    for name, read in columns.items():
+        column = read()
+        variables.append(_learn_variable(column, bins.get(name), max_levels))
+        coded[name] = _encode_column(column, variables[-1], "error")
+    return _gather(Domain(variables), n_rows, coded)
+
+
+def _learn_variable(
+    column: _Column, bins: int | Sequence[float] | None, max_levels: int
+) -> Variable:
+    levels = _distinct(column)
+    if not levels:
+        raise JointPMFError(f"column {column.name!r} has no observed cell")
+    if bins is not None:
+        if (numbers := column.numbers) is None:
+            raise JointPMFError(
+                f"column {column.name!r} cannot be binned: it does not hold numbers"
+            )
+        return binned_variable(column.name, numbers, column.missing, bins)
+    own = column.own_order() if isinstance(column, _SeriesColumn) else None
+    if own is not None:
+        return Variable(column.name, own)
     try:
-        series = nw.new_series(variable.name, levels, dtype, backend=backend)
-        if len(kinds) > 1 and series.to_list() != levels:
-            raise TypeError("the library has turned one type into another")
-    except (TypeError, ValueError, OverflowError):
+        levels = sorted(levels)
+    except TypeError:
+        kinds = sorted({type(level).__name__ for level in levels})
         raise JointPMFError(
-            f"a {backend} column cannot hold the levels of variable {variable.name!r}, "
-            f"{listing(variable.levels)}"
+            f"column {column.name!r} mixes cells of types {', '.join(kinds)}, which have no order"
         ) from None
-    return nw.maybe_reset_index(series[position])
+    if len(levels) > max_levels and column.numbers is not None:
+        raise JointPMFError(
+            f"column {column.name!r} has {len(levels)} distinct numbers, more than {max_levels}: "
+            f"bin it with bins={{{column.name!r}: 8}}, or raise max_levels"
+        )
+    return Variable(column.name, tuple(map(_plain_time, levels)))
 
 
-def _dtype_of_large(levels: Sequence[Any], backend: str) -> Any:
-    """Return the type of a column of whole numbers that a library would not find itself."""
-    if any(type(level) is not int for level in levels) or max(map(abs, levels)) <= 2**53:
-        return None
-    if backend == "pandas":
-        return nw.Object  # beside a missing cell pandas would round them to floats
-    return nw.UInt64 if min(levels) >= 0 and 2**63 <= max(levels) < 2**64 else None
+def _plain_time(level: Any) -> Any:
+    """Return a pandas Timestamp or Timedelta as the standard library's own object."""
+    if isinstance(level, datetime.datetime) and hasattr(level, "to_pydatetime"):
+        return level.to_pydatetime()
+    return level.to_pytimedelta() if hasattr(level, "to_pytimedelta") else level
 
 
-@dataclass(frozen=True)
-class _NamedColumns:
-    """A table of any kind: its columns' names, its number of rows, and its columns one by one."""
+def _encode_column(column: _Column, variable: Variable, unknown: Unknown) -> np.ndarray:
+    if variable.edges is not None and (numbers := column.numbers) is not None:
+        if unknown == "error":
+            check_inside(variable.name, numbers, column.missing, variable.edges)
+        return _spread(bin_codes(numbers, variable.edges), column.missing)
+    code_of: dict[Hashable, int] = {}
+    for level in _distinct(column):
+        try:
+            code_of[level] = variable.code(level)
+        except JointPMFError:
+            if unknown == "error":
+                raise JointPMFError(
+                    f"column {variable.name!r} holds {shown(level)} in row "
+                    f"{column.first_row(level)}, which is not one of its levels "
+                    f"{listing(variable.levels)}"
+                ) from None
+            code_of[level] = MISSING
+    return column.codes(code_of)
 
-    names: Sequence[str]
-    n_rows: int
-    column: Callable[[str], _Column]
+
+def _distinct(column: _Column) -> list[Any]:
+    try:
+        return column.distinct()
+    except TypeError:
+        raise _no_levels(column.name) from None
 
 
-def _named_columns(table: Any, domain: Domain | None) -> _NamedColumns:
+def _no_levels(name: str) -> JointPMFError:
+    return JointPMFError(f"column {name!r} holds cells that cannot be levels, such as lists")
+
+
+def _gather(domain: Domain, n_rows: int, coded: Mapping[str, np.ndarray]) -> Codes:
+    """Return columns of codes side by side, and MISSING for the variables that have none."""
+    array = np.full((n_rows, len(domain)), MISSING, code_dtype(max(domain.sizes, default=1)), "F")
+    for name, codes in coded.items():
+        array[:, domain.index(name)] = codes
+    return Codes(domain, array)
+
+
+def _check_is_domain(domain: object) -> None:
+    if not isinstance(domain, Domain):
+        raise JointPMFError(f"a domain must be a Domain, not {shown(domain)}")
+
+
+def _check_shares(names: Collection[str], domain: Domain) -> None:
+    if names and len(domain) and not any(name in domain for name in names):
+        raise JointPMFError(
+            f"the table has none of the variables {listing(domain.names)}; "
+            f"its columns are {listing(names)}"
+        )
+
+
+def _columns_of(table: Any, domain: Domain | None) -> tuple[int, _Columns]:
+    """Return a table's number of rows, and for each of its columns what reads it."""
     if isinstance(table, (np.ndarray, list, tuple)):
         return _columns_of_array(table, domain)
     try:
@@ -274,13 +306,10 @@ def _named_columns(table: Any, domain: Domain | None) -> _NamedColumns:
         ) from None
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
-    names = list(frame.columns)
-    for name in names:
+    for name in frame.columns:
         if not isinstance(name, str):
             raise JointPMFError(f"column names must be strings, not {shown(name)}")
-    if domain is not None:
-        _check_shares(names, domain)
-    return _NamedColumns(names, len(frame), lambda name: _column_of_series(name, frame[name]))
+    return len(frame), {name: partial(_column_of_series, frame, name) for name in frame.columns}
 
 
 def _native_names(table: Any) -> list[Any]:
@@ -289,7 +318,7 @@ def _native_names(table: Any) -> list[Any]:
     return [] if lazy else list(getattr(table, "column_names", getattr(table, "columns", [])))
 
 
-def _columns_of_array(table: Any, domain: Domain | None) -> _NamedColumns:
+def _columns_of_array(table: Any, domain: Domain | None) -> tuple[int, _Columns]:
     if isinstance(table, np.ndarray):
         array = np.asfortranarray(table)  # every pass below is over one column
     elif len(table):
@@ -301,14 +330,13 @@ def _columns_of_array(table: Any, domain: Domain | None) -> _NamedColumns:
     names = [f"x{n}" for n in range(array.shape[1])] if domain is None else list(domain.names)
     if len(names) != array.shape[1]:
         raise JointPMFError(f"the array has {array.shape[1]} columns for {len(names)} variables")
-    masked = np.ma.getmaskarray(table) if isinstance(table, np.ma.MaskedArray) else None
-
-    def column(name: str) -> _ArrayColumn:
-        n = names.index(name)
-        hidden = np.zeros(len(array), bool) if masked is None else masked[:, n]
-        return _column_of_cells(name, array[:, n], hidden, domain)
-
-    return _NamedColumns(names, len(array), column)
+    masked = np.broadcast_to(False, array.shape)
+    if isinstance(table, np.ma.MaskedArray):
+        masked = np.ma.getmaskarray(table)
+    return len(array), {
+        name: partial(_column_of_cells, name, array[:, n], masked[:, n], domain)
+        for n, name in enumerate(names)
+    }
 
 
 def _rectangle(rows: Any, what: str, dtype: Any = None) -> np.ndarray:
@@ -323,6 +351,81 @@ def _rectangle(rows: Any, what: str, dtype: Any = None) -> np.ndarray:
     if ragged:
         raise JointPMFError(f"the rows of the {what} do not all have the same length")
     return array
+
+
+def _column_of_series(frame: nw.DataFrame[Any], name: str) -> _Column:
+    series = frame[name]
+    if series.dtype.is_nested():
+        raise _no_levels(name)
+    if series.dtype == nw.Object or series.dtype in (nw.Int128, nw.UInt128):
+        cells = np.empty(len(series), object)
+        cells[:] = series.to_list()  # np.array would look into those that are lists
+        missing = _missing_in_array(cells)
+        return _ArrayColumn(name, _narrowed(cells[~missing]), missing)
+    if not series.dtype.is_numeric():
+        return _SeriesColumn(name, series)
+    missing, cells = series.is_null().to_numpy().astype(bool), series.drop_nulls().to_numpy()
+    if series.dtype.is_float():  # a NaN is null in pandas only
+        missing = missing | series.is_nan().fill_null(True).to_numpy()
+        cells = cells[~np.isnan(cells)]
+    return _ArrayColumn(name, cells, missing)
+
+
+def _column_of_cells(
+    name: str, cells: np.ndarray, masked: np.ndarray, domain: Domain | None
+) -> _ArrayColumn:
+    missing = masked | _missing_in_array(cells)
+    observed = _narrowed(cells[~missing] if missing.any() else cells)
+    if _are_numbers(observed) and (minus_one := observed == MISSING).any():
+        observed = observed[~minus_one]
+        if (observed < 0).any() or (domain is not None and MISSING in domain[name]):
+            raise JointPMFError(
+                f"column {name!r} holds -1, which means missing in an array, but it has "
+                "negative levels too; pass a data frame, where -1 is a level"
+            )
+        missing[~missing] = minus_one
+    return _ArrayColumn(name, observed, missing)
+
+
+def _missing_in_array(cells: np.ndarray) -> np.ndarray:
+    kind = cells.dtype.kind
+    if kind == "O" and not set(map(type, cells)) <= {int, str, bool}:
+        return np.fromiter(map(is_missing, cells), bool, len(cells))
+    if kind == "f":
+        return np.isnan(cells)
+    return np.isnat(cells) if kind in "mM" else np.zeros(len(cells), bool)
+
+
+def _narrowed(cells: np.ndarray) -> np.ndarray:
+    """Return observed cells in numpy's type for them where it has one that loses nothing."""
+    if cells.dtype == object and len(cells):
+        cells = _narrowed_objects(cells)
+    if cells.dtype.kind in "mM" and np.datetime_data(cells.dtype)[0] in ("ns", "ps", "fs", "as"):
+        return cells.astype(f"{cells.dtype.kind}8[us]")  # what Python's own times can hold
+    return cells
+
+
+def _narrowed_objects(cells: np.ndarray) -> np.ndarray:
+    if _all_of(cells, np.datetime64) or _all_of(cells, np.timedelta64):
+        return np.array(cells.tolist())
+    whole = _all_of(cells, Integral)
+    for dtype in (np.int64, np.uint64) if whole else (np.float64,) if _all_of(cells, Real) else ():
+        try:
+            numbers = np.array(list(map(int, cells)) if whole else cells, dtype)
+        except OverflowError:
+            continue
+        if (numbers == cells).all():
+            return numbers
+    return cells
+
+
+def _all_of(cells: np.ndarray, kind: Any) -> bool:
+    """Tell whether all objects are of a kind; truth values are no numbers here."""
+    return all(issubclass(one, kind) and one is not bool for one in set(map(type, cells)))
+
+
+def _are_numbers(cells: np.ndarray) -> bool:
+    return _all_of(cells, (Real, Decimal)) if cells.dtype == object else cells.dtype.kind in "iuf"
 
 
 @dataclass(frozen=True)
@@ -340,10 +443,6 @@ class _ArrayColumn:
             return self.cells.astype(float) if _are_numbers(self.cells) else None
         except OverflowError:
             raise JointPMFError(f"column {self.name!r} holds a number beyond all floats") from None
-
-    def own_order(self) -> list[Any] | None:
-        """Return the levels that the column's type lists itself: none does."""
-        return None
 
     def distinct(self) -> list[Any]:
         """Return the levels that the column holds."""
@@ -425,7 +524,7 @@ class _SeriesColumn:
 
     def distinct(self) -> list[Any]:
         """Return the levels that the column holds."""
-        return self.series.drop_nulls().unique().to_list()
+        return self.series.drop_nulls().unique(maintain_order=True).to_list()
 
     def first_row(self, level: Any) -> int:
         """Return the first row that holds a level."""
@@ -443,239 +542,35 @@ class _SeriesColumn:
 
 
 _Column = _ArrayColumn | _SeriesColumn
+_Columns = Mapping[str, Callable[[], _Column]]
 
 
-def _column_of_series(name: str, series: nw.Series[Any]) -> _Column:
-    if series.dtype.is_nested():
-        raise _no_levels(name)
-    if series.dtype == nw.Object or series.dtype in (nw.Int128, nw.UInt128):
-        cells = _object_array(series.to_list())
-        missing = _missing_in_array(cells)
-        return _ArrayColumn(name, _narrowed(cells[~missing]), missing)
-    if not series.dtype.is_numeric():
-        return _SeriesColumn(name, series)
-    missing, cells = series.is_null().to_numpy().astype(bool), series.drop_nulls().to_numpy()
-    if series.dtype.is_float():  # a NaN is null in pandas only
-        missing = missing | series.is_nan().fill_null(True).to_numpy()
-        cells = cells[~np.isnan(cells)]
-    return _ArrayColumn(name, cells, missing)
-
-
-def _column_of_cells(
-    name: str, cells: np.ndarray, masked: np.ndarray, domain: Domain | None
-) -> _ArrayColumn:
-    missing = masked | _missing_in_array(cells)
-    observed = _narrowed(cells[~missing] if missing.any() else cells)
-    if _are_numbers(observed) and (minus_one := observed == MISSING).any():
-        observed = observed[~minus_one]
-        if (observed < 0).any() or (domain is not None and MISSING in domain[name]):
-            raise JointPMFError(
-                f"column {name!r} holds -1, which means missing in an array, but it has "
-                "negative levels too; pass a data frame, where -1 is a level"
-            )
-        missing[~missing] = minus_one
-    return _ArrayColumn(name, observed, missing)
-
-
-def _object_array(cells: Sequence[Any]) -> np.ndarray:
-    """Return cells as they are: numpy would look into those that are lists."""
-    array = np.empty(len(cells), object)
-    array[:] = cells
-    return array
-
-
-def _missing_in_array(cells: np.ndarray) -> np.ndarray:
-    kind = cells.dtype.kind
-    if kind == "O" and not set(map(type, cells)) <= {int, str, bool}:
-        return np.fromiter(map(is_missing, cells), bool, len(cells))
-    if kind == "f":
-        return np.isnan(cells)
-    return np.isnat(cells) if kind in "mM" else np.zeros(len(cells), bool)
-
-
-def _narrowed(cells: np.ndarray) -> np.ndarray:
-    """Return observed cells in numpy's type for them where it has one that loses nothing."""
-    if cells.dtype == object and len(cells):
-        cells = _narrowed_objects(cells)
-    if cells.dtype.kind in "mM" and np.datetime_data(cells.dtype)[0] in ("ns", "ps", "fs", "as"):
-        return cells.astype(f"{cells.dtype.kind}8[us]")  # what Python's own times can hold
-    return cells
-
-
-def _narrowed_objects(cells: np.ndarray) -> np.ndarray:
-    if _all_of(cells, np.datetime64) or _all_of(cells, np.timedelta64):
-        return np.array(cells.tolist())
-    whole = _all_of(cells, Integral)
-    for dtype in (np.int64, np.uint64) if whole else (np.float64,) if _all_of(cells, Real) else ():
-        try:
-            numbers = np.array(list(map(int, cells)) if whole else cells, dtype)
-        except OverflowError:
-            continue
-        if (numbers == cells).all():
-            return numbers
-    return cells
-
-
-def _all_of(cells: np.ndarray, kind: Any) -> bool:
-    """Tell whether all objects are of a kind; truth values are no numbers here."""
-    return all(issubclass(one, kind) and one is not bool for one in set(map(type, cells)))
-
-
-def _are_numbers(cells: np.ndarray) -> bool:
-    return _all_of(cells, (Real, Decimal)) if cells.dtype == object else cells.dtype.kind in "iuf"
-
-
-def _encode_column(column: _Column, variable: Variable, unknown: Unknown) -> np.ndarray:
-    if variable.edges is not None and (numbers := column.numbers) is not None:
-        edges = np.array(variable.edges)
-        if unknown == "error":
-            _check_inside(column, numbers, edges)
-        inside = (numbers >= edges[0]) & (numbers <= edges[-1])
-        codes = np.where(inside, _bin_positions(numbers, edges), MISSING)
-        return _spread(codes.astype(np.int32), column.missing)
-    code_of: dict[Hashable, int] = {}
-    for level in _distinct(column):
-        try:
-            code_of[level] = variable.code(level)
-        except JointPMFError:
-            if unknown == "error":
-                raise JointPMFError(
-                    f"column {variable.name!r} holds {shown(level)} in row "
-                    f"{column.first_row(level)}, which is not one of its levels "
-                    f"{listing(variable.levels)}"
-                ) from None
-            code_of[level] = MISSING
-    return column.codes(code_of)
-
-
-def _bin_positions(numbers: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    return np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
-
-
-def _distinct(column: _Column) -> list[Any]:
+def _decode_column(column: np.ndarray, variable: Variable, backend: Any) -> nw.Series[Any]:
+    levels: list[Any] = list(variable.levels)
+    kinds = set(map(type, levels))
+    if kinds == {int, float}:
+        levels, kinds = list(map(float, levels)), {float}
+    dtype = _dtype_of_large(levels, backend)
+    position = column.astype(np.int64)
+    if (column == MISSING).any():
+        levels.append(None)
+        position[column == MISSING] = variable.size
     try:
-        return column.distinct()
-    except TypeError:
-        raise _no_levels(column.name) from None
-
-
-def _no_levels(name: str) -> JointPMFError:
-    return JointPMFError(f"column {name!r} holds cells that cannot be levels, such as lists")
-
-
-def _learn_variable(
-    column: _Column, bins: int | Sequence[float] | None, max_levels: int
-) -> Variable:
-    levels = _distinct(column)
-    if not levels:
-        raise JointPMFError(f"column {column.name!r} has no observed cell")
-    if bins is not None:
-        return _binned_variable(column, bins)
-    own = column.own_order()
-    if own is not None:
-        return Variable(column.name, own)
-    try:
-        levels = sorted(levels)
-    except TypeError:
-        kinds = sorted({type(level).__name__ for level in levels})
+        series = nw.new_series(variable.name, levels, dtype, backend=backend)
+        if len(kinds) > 1 and series.to_list() != levels:
+            raise TypeError("the library has turned one type into another")
+    except (TypeError, ValueError, OverflowError):
         raise JointPMFError(
-            f"column {column.name!r} mixes cells of types {', '.join(kinds)}, which have no order"
+            f"a {backend} column cannot hold the levels of variable {variable.name!r}, "
+            f"{listing(variable.levels)}"
         ) from None
-    if len(levels) > max_levels and column.numbers is not None:
-        raise JointPMFError(
-            f"column {column.name!r} has {len(levels)} distinct numbers, more than {max_levels}: "
-            f"bin it with bins={{{column.name!r}: 8}}, or raise max_levels"
-        )
-    return Variable(column.name, tuple(map(_plain_time, levels)))
+    return nw.maybe_reset_index(series[position])
 
 
-def _plain_time(level: Any) -> Any:
-    """Return a pandas Timestamp or Timedelta as the standard library's own object."""
-    if isinstance(level, datetime.datetime) and hasattr(level, "to_pydatetime"):
-        return level.to_pydatetime()
-    return level.to_pytimedelta() if hasattr(level, "to_pytimedelta") else level
-
-
-def _binned_variable(column: _Column, bins: int | Sequence[float]) -> Variable:
-    numbers = column.numbers
-    if numbers is None:
-        raise JointPMFError(f"column {column.name!r} cannot be binned: it does not hold numbers")
-    if not np.isfinite(numbers).all():
-        raise JointPMFError(f"column {column.name!r} cannot be binned: it holds infinite numbers")
-    if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
-        if bins < 1:
-            raise JointPMFError(f"column {column.name!r} needs at least one bin, not {bins}")
-        edges = _edges_by_count(numbers, int(bins))
-    else:
-        edges = _given_edges(column.name, bins)
-        _check_inside(column, numbers, edges)
-    position = _bin_positions(numbers, edges)
-    values = tuple(
-        _bin_value(numbers[position == b], edges[b : b + 2]) for b in range(len(edges) - 1)
-    )
-    return Variable(column.name, _bin_labels(edges), values, tuple(edges))
-
-
-def _edges_by_count(numbers: np.ndarray, n_bins: int) -> np.ndarray:
-    """Return the edges of bins of about equal count, none of them empty."""
-    numbers = np.sort(numbers)
-    cuts = np.quantile(numbers, np.arange(1, n_bins) / n_bins)
-    above_minimum = numbers[numbers > numbers[0]]
-    if not len(above_minimum):
-        return np.array([-np.inf, np.inf])
-    cuts = np.where(cuts > numbers[0], cuts, above_minimum[0])
-    _, cut_of_bin = np.unique(np.searchsorted(numbers, cuts), return_index=True)
-    return np.concatenate([[-np.inf], cuts[cut_of_bin], [np.inf]])
-
-
-def _given_edges(name: str, bins: Any) -> np.ndarray:
-    try:
-        edges = np.asarray(bins, float)
-    except (TypeError, ValueError):
-        edges = np.array(np.nan)
-    if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
-        raise JointPMFError(
-            f"the edges of column {name!r} must increase and be numbers, not {shown(bins)}"
-        )
-    return edges
-
-
-def _check_inside(column: _Column, numbers: np.ndarray, edges: np.ndarray) -> None:
-    outside = (numbers < edges[0]) | (numbers > edges[-1])
-    if outside.any():
-        row = int(np.flatnonzero(~column.missing)[outside.argmax()])
-        raise JointPMFError(
-            f"column {column.name!r} holds {numbers[outside.argmax()]:g} in row {row}, outside of "
-            f"its bins from {edges[0]:g} to {edges[-1]:g}"
-        )
-
-
-def _bin_value(cells: np.ndarray, edges: np.ndarray) -> float:
-    """Return the mean of what fell in a bin; of an empty one, its middle or its finite end."""
-    if len(cells):
-        return float(cells.mean())
-    finite = edges[np.isfinite(edges)]
-    return float(finite.mean()) if len(finite) else 0.0
-
-
-def _bin_labels(edges: np.ndarray) -> tuple[str, ...]:
-    digits = next((d for d in range(3, 17) if len({f"{e:.{d}g}" for e in edges}) == len(edges)), 17)
-    text = [f"{edge:.{digits}g}" for edge in edges]
-    labels = [f"{low}..{high}" for low, high in pairwise(text)]
-    if np.isinf(edges[0]):
-        labels[0] = f"<{text[1]}"
-    if np.isinf(edges[-1]):
-        labels[-1] = f">={text[-2]}"
-    return ("all",) if np.isinf(edges).all() else tuple(labels)
-
-
-def _check_bins(bins: Bins, names: Sequence[str]) -> None:
-    if not isinstance(bins, Mapping):
-        raise JointPMFError(
-            f"bins must map a column's name to a number of bins or to edges, not {shown(bins)}"
-        )
-    for name in bins:
-        if name not in names:
-            raise JointPMFError(
-                f"bins name {shown(name)}, which is no column; columns are {listing(names)}"
-            )
+def _dtype_of_large(levels: Sequence[Any], backend: str) -> Any:
+    """Return the type of a column of whole numbers that a library would not find itself."""
+    if any(type(level) is not int for level in levels) or max(map(abs, levels)) <= 2**53:
+        return None
+    if backend == "pandas":
+        return nw.Object  # beside a missing cell pandas would round them to floats
+    return nw.UInt64 if min(levels) >= 0 and 2**63 <= max(levels) < 2**64 else None

@@ -28,8 +28,13 @@ logger = logging.getLogger("jointpmf")
 N_SWEEPS = 20
 """Sweeps of AO-ADMM before second order takes over."""
 
-MAX_STARTS = 10
-"""Starts that are tried at most, until one fits exactly or two agree on the lowest objective."""
+MAX_STARTS, MIN_STARTS, START_WORK = 20, 3, 2000
+"""Starts that are tried until one fits exactly or two agree on the lowest objective: so many at
+most, fewer for large models, whose steps take long (this many parameters in all)."""
+
+VALLEY_TOL = 1e-6
+"""Relative improvement that ends a fit to marginals that do not determine the model: the objective
+is then a flat valley, in which one point is as good as another."""
 
 AGREEMENT = 1e-6
 """Relative difference up to which two fits have found the same objective."""
@@ -47,7 +52,7 @@ def fit_marginals(
     start: str | JointPMF = "auto",
     weighting: Any = None,
     max_iter: int = 1500,
-    tol: float = 1e-10,
+    tol: float = 1e-9,
     random_state: Any = None,
     callback: Callback | None = None,
 ) -> Solution:
@@ -94,13 +99,17 @@ def fit_marginals(
     generator = seeded_generator(random_state)
     problem = CoupledLeastSquares(marginals, rank, weighting)
     first = _start(marginals, problem, start, generator)
+    is_unique = first.is_exact or _is_unique(problem, generator)
+    if method == "auto" and not is_unique:
+        tol = max(float(tol), VALLEY_TOL)
     options = {"max_iter": max_iter, "tol": float(tol), "callback": callback}
     solution = iterate(_solver(method, problem), first.point, **options)
-    solution = replace(solution, start=f"{first.name}: {first.reason}")
-    if method == "auto" and first.name != "given":
+    solution = replace(solution, start=f"{first.name}: {first.reason}", marginals=marginals)
+    if method == "auto" and is_unique and not first.is_certain:
         solution = _agreed_best(problem, solution, generator, options)
-    solution = replace(solution, marginals=marginals)
-    return solution if first.is_exact else _with_uniqueness(solution, problem, generator)
+    if solution.status is Status.CONVERGED and not is_unique:
+        return replace(solution, status=Status.NOT_UNIQUE)
+    return solution
 
 
 def _solver(method: str, problem: CoupledLeastSquares) -> Solver:
@@ -120,10 +129,13 @@ def _agreed_best(
     """Return the best fit, after random starts until one is exact or two agree on the best."""
     found = [first]
     best = first
-    while len(found) < MAX_STARTS and not _is_certain(found, problem):
+    n_parameters = problem.rank * (1 + sum(problem.domain.sizes))
+    n_starts = min(max(START_WORK // n_parameters, MIN_STARTS), MAX_STARTS)
+    while len(found) < n_starts and not _is_certain(found, problem):
         point = _random_point(problem.domain, problem.rank, generator)
         other = iterate(SweepsThenNewton(problem, N_SWEEPS), point, **options)
-        found.append(replace(other, start=f"random: start number {len(found) + 1}"))
+        reason = f"random: start number {len(found) + 1}"
+        found.append(replace(other, start=reason, marginals=first.marginals))
         best = min(found, key=lambda solution: solution.objective)
     stopped = found[-1].status is Status.STOPPED
     return replace(best, status=Status.STOPPED) if stopped else best
@@ -136,15 +148,13 @@ def _is_certain(found: list[Solution], problem: CoupledLeastSquares) -> bool:
     return stopped or lowest <= EXACT * problem.norm or len(agreeing) > 1
 
 
-def _with_uniqueness(
-    solution: Solution, problem: CoupledLeastSquares, generator: np.random.Generator
-) -> Solution:
-    """Return the solution, with a warning if other models fit these marginals equally well."""
+def _is_unique(problem: CoupledLeastSquares, generator: np.random.Generator) -> bool:
+    """Tell whether the marginals determine a model of this rank, and warn if they do not."""
     curvature = Curvature(problem.domain, problem.subsets, problem.marginal_weights)
     found = jacobian_rank(curvature, problem.rank, None, generator)
     n_parameters = problem.rank * (1 + sum(size - 1 for size in problem.domain.sizes)) - 1
     if found is None or found == n_parameters:
-        return solution
+        return True
     logger.warning(
         "rank %d is not identifiable from these marginals: %d of %d parameters are not determined; "
         "jointpmf.identifiability says more",
@@ -152,8 +162,7 @@ def _with_uniqueness(
         n_parameters - found,
         n_parameters,
     )
-    converged = solution.status is Status.CONVERGED
-    return replace(solution, status=Status.NOT_UNIQUE) if converged else solution
+    return False
 
 
 class _Start(NamedTuple):
@@ -162,6 +171,11 @@ class _Start(NamedTuple):
     reason: str
     is_exact: bool = False
     """The closed form reproduces all marginals, and thereby is the only model of its rank."""
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether no other start need be tried."""
+        return self.is_exact or self.name == "given"
 
 
 def _start(

@@ -384,6 +384,23 @@ def gauss_newton_matrix(weights, factors, offsets, pairs, whole):
 
 
 @compiled
+def reduce_to_tangent(matrix, moved, pivots):
+    """Return ZᵀMZ, where column k of Z moves mass from parameter pivots[k] to moved[k]."""
+    size = len(moved)
+    reduced = np.empty((size, size))
+    for a in range(size):
+        row, pivot = moved[a], pivots[a]
+        for b in range(size):
+            reduced[a, b] = (
+                matrix[row, moved[b]]
+                - matrix[pivot, moved[b]]
+                - matrix[row, pivots[b]]
+                + matrix[pivot, pivots[b]]
+            )
+    return reduced
+
+
+@compiled
 def gauss_newton_product(weights, factors, offsets, pairs, whole, vector):
     """Return JᵀJ times a vector without forming JᵀJ."""
     rank = len(weights)

@@ -26,7 +26,7 @@ MAX_CG = 300
 
 FIRST_DAMPING = 1e-3
 LEAST_DAMPING = 1e-15
-MAX_TRIES = 30
+MAX_TRIES = 12
 
 MAX_EMPTYING = 6
 """Rounds in which levels that a step would make negative are emptied before it is taken."""
@@ -134,7 +134,7 @@ class _Quadratic:
         if self.matrix is None:
             return self._by_conjugate_gradients(shift, fixed, free)
         right = -self.gradient - self.matrix @ fixed
-        shifted = self.matrix[np.ix_(free, free)]
+        shifted = self.matrix.copy() if free.all() else self.matrix[np.ix_(free, free)]
         shifted[np.diag_indices_from(shifted)] += shift
         try:
             factor = cho_factor(shifted, overwrite_a=True, check_finite=False)

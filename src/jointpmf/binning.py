@@ -1,0 +1,136 @@
+"""Where a column of continuous numbers is cut into bins, and which bin a number falls in.
+
+Knows numbers only, not the tables that they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from jointpmf.domain import MISSING, Variable
+from jointpmf.errors import JointPMFError, listing, shown
+
+Bins = Mapping[str, "int | Sequence[float]"]
+
+
+def check_bins(bins: Bins, names: Sequence[str]) -> None:
+    """Raise unless `bins` is a mapping whose keys are all among the names of columns."""
+    if not isinstance(bins, Mapping):
+        raise JointPMFError(
+            f"bins must map a column's name to a number of bins or to edges, not {shown(bins)}"
+        )
+    for name in bins:
+        if name not in names:
+            raise JointPMFError(
+                f"bins name {shown(name)}, which is no column; columns are {listing(names)}"
+            )
+
+
+def binned_variable(
+    name: str, numbers: np.ndarray, missing: np.ndarray, bins: int | Sequence[float]
+) -> Variable:
+    """Return the variable whose levels are a column's bins, each standing for its cells' mean.
+
+    Parameters
+    ----------
+    name : str
+        The column's name.
+    numbers : array of float
+        The column's observed cells: at least one, none of them NaN.
+    missing : array of bool
+        For every row of the column whether it is missing, so that messages can name a row.
+    bins : int or edges
+        Into how many parts of about equal count to cut, or where.
+
+    Examples
+    --------
+    >>> age = binned_variable("age", np.array([20.0, 30.0, 50.0]), np.zeros(3, bool), [0, 40, 80])
+    >>> age.levels, age.values
+    (('0..40', '40..80'), (25.0, 50.0))
+    """
+    if not np.isfinite(numbers).all():
+        raise JointPMFError(f"column {name!r} cannot be binned: it holds infinite numbers")
+    if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
+        if bins < 1:
+            raise JointPMFError(f"column {name!r} needs at least one bin, not {bins}")
+        edges = _edges_by_count(numbers, int(bins))
+    else:
+        edges = _given_edges(name, bins)
+        check_inside(name, numbers, missing, edges)
+    position = _bin_positions(numbers, edges)
+    values = tuple(
+        _bin_value(numbers[position == b], edges[b : b + 2]) for b in range(len(edges) - 1)
+    )
+    return Variable(name, _bin_labels(edges), values, tuple(edges))
+
+
+def check_inside(
+    name: str, numbers: np.ndarray, missing: np.ndarray, edges: Sequence[float] | np.ndarray
+) -> None:
+    """Raise, naming the first such row, if an observed number lies outside of all bins."""
+    outside = (numbers < edges[0]) | (numbers > edges[-1])
+    if outside.any():
+        first = outside.argmax()
+        row = np.flatnonzero(~missing)[first]
+        raise JointPMFError(
+            f"column {name!r} holds {numbers[first]:g} in row {row}, outside of "
+            f"its bins from {edges[0]:g} to {edges[-1]:g}"
+        )
+
+
+def bin_codes(numbers: np.ndarray, edges: Sequence[float]) -> np.ndarray:
+    """Return the position of every number's bin, and MISSING outside of all bins."""
+    inside = (numbers >= edges[0]) & (numbers <= edges[-1])
+    return np.where(inside, _bin_positions(numbers, np.array(edges)), MISSING).astype(np.int32)
+
+
+def _bin_positions(numbers: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    return np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
+
+
+def _edges_by_count(numbers: np.ndarray, n_bins: int) -> np.ndarray:
+    """Return the edges of bins of about equal count, none of them empty."""
+    numbers = np.sort(numbers)
+    cuts = np.quantile(numbers, np.arange(1, n_bins) / n_bins)
+    above_minimum = numbers[numbers > numbers[0]]
+    if not len(above_minimum):
+        return np.array([-np.inf, np.inf])
+    cuts = np.where(cuts > numbers[0], cuts, above_minimum[0])
+    _, cut_of_bin = np.unique(np.searchsorted(numbers, cuts), return_index=True)
+    return np.concatenate([[-np.inf], cuts[cut_of_bin], [np.inf]])
+
+
+def _given_edges(name: str, bins: Any) -> np.ndarray:
+    try:
+        edges = np.asarray(bins, float)
+    except (TypeError, ValueError, OverflowError):
+        edges = np.array(np.nan)
+    if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
+        raise JointPMFError(
+            f"the edges of column {name!r} must increase and be numbers, not {shown(bins)}"
+        )
+    return edges
+
+
+def _bin_value(cells: np.ndarray, edges: np.ndarray) -> float:
+    """Return the mean of what fell in a bin; of an empty one, its middle or its finite end."""
+    if len(cells):
+        return float(cells.mean())
+    finite = edges[np.isfinite(edges)]
+    return float(finite.mean()) if len(finite) else 0.0
+
+
+def _bin_labels(edges: np.ndarray) -> tuple[str, ...]:
+    """Return a text for every bin, with as many digits as it takes to tell the edges apart."""
+    digits = next((d for d in range(3, 17) if len({f"{e:.{d}g}" for e in edges}) == len(edges)), 17)
+    text = [f"{edge:.{digits}g}" for edge in edges]
+    labels = [f"{low}..{high}" for low, high in pairwise(text)]
+    if np.isinf(edges[0]):
+        labels[0] = f"<{text[1]}"
+    if np.isinf(edges[-1]):
+        labels[-1] = f">={text[-2]}"
+    return ("all",) if np.isinf(edges).all() else tuple(labels)
