@@ -251,14 +251,15 @@ def test_where_it_cannot_apply_the_start_is_random_and_the_reason_is_said(case, 
     assert any("random start" in line and why in line for line in caplog.messages)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_reason_is_also_said_when_a_restart_was_better(seed):
-    truth = jp.random_pmf(jp.Domain.of_sizes([3] * 4), 2, seed)
-    rows = truth.sample(200, random_state=seed, backend="codes")
-    pairs = jp.MarginalSet.from_table(rows, 2, domain=truth.domain)
-    solution = jp.fit_marginals(pairs, 2, random_state=seed)
+    """Rank 4 is identifiable from all triples of six bits, but no two stacks have room for it."""
+    truth = jp.random_pmf(jp.Domain.of_sizes([2] * 6), 4, seed)
+    rows = truth.sample(500, random_state=seed, backend="codes")
+    marginals = jp.MarginalSet.from_table(rows, 3, domain=truth.domain)
+    solution = jp.fit_marginals(marginals, 4, random_state=seed)
     assert solution.start.startswith("random")
-    assert "no three variables are known together" in solution.start
+    assert "can have the asked rank" in solution.start
 
 
 def test_a_random_start_that_was_asked_for_says_so():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import jointpmf as jp
 import oracle
 from jointpmf import kernels, tables, threads
+from jointpmf.solvers import kernels as solver_kernels
 from jointpmf.solvers import objective as objective_module
 from jointpmf.solvers.objective import CoupledLeastSquares, Point
 
@@ -109,7 +110,7 @@ def test_projection_on_the_simplex(seed, size):
 def test_the_shifted_inverse():
     factor = np.random.default_rng(0).normal(size=(7, 5))
     gram = factor.T @ factor
-    inverse = kernels.inverse_of_shifted(gram, 0.3)
+    inverse = solver_kernels.inverse_of_shifted(gram, 0.3)
     np.testing.assert_allclose(inverse, np.linalg.inv(gram + 0.3 * np.eye(5)), atol=1e-12)
 
 

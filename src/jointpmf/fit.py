@@ -11,7 +11,7 @@ import numpy as np
 
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, whole_number
-from jointpmf.identifiability import jacobian_rank
+from jointpmf.identifiability import is_determined
 from jointpmf.marginals import MarginalSet
 from jointpmf.pmf import JointPMF, seeded_generator
 from jointpmf.solvers.algebraic import EXACT, algebraic_start
@@ -108,8 +108,8 @@ def fit_marginals(
     if method == "auto" and is_unique and not first.is_certain:
         solution = _agreed_best(problem, solution, generator, options)
     if solution.status is Status.CONVERGED and not is_unique:
-        return replace(solution, status=Status.NOT_UNIQUE)
-    return solution
+        solution = replace(solution, status=Status.NOT_UNIQUE)
+    return replace(solution, is_unique=is_unique)
 
 
 def _solver(method: str, problem: CoupledLeastSquares) -> Solver:
@@ -134,7 +134,7 @@ def _agreed_best(
     while len(found) < n_starts and not _is_certain(found, problem):
         point = _random_point(problem.domain, problem.rank, generator)
         other = iterate(SweepsThenNewton(problem, N_SWEEPS), point, **options)
-        reason = f"random: start number {len(found) + 1}"
+        reason = f"random: start number {len(found) + 1}, better than the first ({first.start})"
         found.append(replace(other, start=reason, marginals=first.marginals))
         best = min(found, key=lambda solution: solution.objective)
     stopped = found[-1].status is Status.STOPPED
@@ -151,16 +151,11 @@ def _is_certain(found: list[Solution], problem: CoupledLeastSquares) -> bool:
 def _is_unique(problem: CoupledLeastSquares, generator: np.random.Generator) -> bool:
     """Tell whether the marginals determine a model of this rank, and warn if they do not."""
     curvature = Curvature(problem.domain, problem.subsets, problem.marginal_weights)
-    found = jacobian_rank(curvature, problem.rank, None, generator)
-    n_parameters = problem.rank * (1 + sum(size - 1 for size in problem.domain.sizes)) - 1
-    if found is None or found == n_parameters:
+    if is_determined(curvature, problem.rank, None, generator) is not False:
         return True
     logger.warning(
-        "rank %d is not identifiable from these marginals: %d of %d parameters are not determined; "
-        "jointpmf.identifiability says more",
+        "rank %d is not identifiable from these marginals; jointpmf.identifiability says more",
         problem.rank,
-        n_parameters - found,
-        n_parameters,
     )
     return False
 

@@ -101,7 +101,8 @@ class Identifiability:
                 f"{what} is locally identifiable: all {self.n_parameters} parameters are seen; "
                 "only the order of the components is free."
             )
-        missing = self.n_parameters - (self.jacobian_rank or 0)
+        seen = min(self.n_equations, self.n_parameters)
+        missing = self.n_parameters - (seen if self.jacobian_rank is None else self.jacobian_rank)
         return (
             f"{what} is not identifiable: of {self.n_parameters} parameters {missing} "
             "can change without changing any of these tables, so that very different models "
@@ -166,7 +167,7 @@ def identifiability(
     n_parameters = rank * per_component - 1
     counting_bound = (n_equations + 1) // per_component
     found = jacobian_rank(curvature, rank, pmf, generator)
-    identifiable = None if found is None else found == n_parameters
+    identifiable = is_determined(curvature, rank, pmf, generator)
     largest, is_largest = _largest_rank(curvature, counting_bound, per_component, generator)
     return Identifiability(
         rank,
@@ -196,6 +197,18 @@ def _known_subsets(
     return known, positions_of(known, names_of_order(known, order))
 
 
+def is_determined(
+    curvature: Curvature, rank: int, pmf: JointPMF | None, generator: np.random.Generator
+) -> bool | None:
+    """Tell whether the marginals see all parameters of a model; None if it is too large to tell."""
+    domain = curvature.domain
+    n_parameters = rank * (1 + sum(size - 1 for size in domain.sizes)) - 1
+    if n_parameters > _n_equations(domain, curvature.subsets):
+        return False
+    found = jacobian_rank(curvature, rank, pmf, generator)
+    return None if found is None else found == n_parameters
+
+
 def _n_equations(domain: Domain, subsets: Iterable[Subset]) -> int:
     """Return how many independent numbers the tables hold: interactions of all their variables."""
     below = {part for s in subsets for k in range(1, len(s) + 1) for part in combinations(s, k)}
@@ -221,7 +234,11 @@ def _spread_model(domain: Domain, rank: int, generator: np.random.Generator) -> 
 
 
 def _rank_at(curvature: Curvature, point: Point) -> int:
-    reduced = _reduced(curvature, point)
+    return _positive_rank(_reduced(curvature, point))
+
+
+def _positive_rank(reduced: np.ndarray) -> int:
+    """Return the rank of a positive semidefinite matrix, by its pivoted Cholesky factor."""
     scale = np.sqrt(np.diag(reduced))
     seen = scale > 0
     if not seen.any():
@@ -291,7 +308,8 @@ class ErrorLimits:
     """The smallest relative errors that are possible, and those that least squares will have.
 
     `factor_bound` and `tensor_bound` are the Cramér–Rao bounds, from all of the data;
-    `factor_predicted` and `tensor_predicted` are for least squares on the marginals.
+    `factor_predicted` and `tensor_predicted` are for least squares on the marginals, infinite
+    where those do not determine the model.
     """
 
     factor_bound: float
@@ -338,6 +356,8 @@ def error_limits(
         raise JointPMFError("sigma and n_rows must be positive")
     given = known if isinstance(known, MarginalSet) else (pmf.domain, known)
     domain, subsets = _known_subsets(given, None)
+    if domain != pmf.domain:
+        raise JointPMFError("the marginals are not over the same domain as the model")
     point = Point.of_pmf(pmf)
     tangent = _tangent(domain, point)
     curvature = Curvature(domain, subsets, np.ones(len(subsets)))
@@ -352,13 +372,18 @@ def error_limits(
             information, noise = _of_rows(pmf, rows, weights, subsets, tangent)
             total = float(n_rows or 1)
             information, noise = information * total, noise / total
-        bound = np.linalg.pinv(information, hermitian=True)
-        inverse = np.linalg.pinv(marginal, hermitian=True)
-        predicted = inverse @ noise @ inverse
+        bound = _inverse(information)
+        inverse = _inverse(marginal)
+        predicted = None if inverse is None else inverse @ noise @ inverse
     return ErrorLimits(
         *_relative_errors(pmf, bound, tangent, everything),
         *_relative_errors(pmf, predicted, tangent, everything),
     )
+
+
+def _inverse(matrix: np.ndarray) -> np.ndarray | None:
+    """Return the inverse of a positive matrix, or None if some direction is not seen at all."""
+    return np.linalg.inv(matrix) if _positive_rank(matrix) == len(matrix) else None
 
 
 def _shared_noise(domain: Domain, subsets: Sequence[Subset], point: Point) -> np.ndarray:
@@ -432,9 +457,11 @@ def _pulls(pmf: JointPMF, rows: np.ndarray, subsets: Sequence[Subset]) -> np.nda
 
 
 def _relative_errors(
-    pmf: JointPMF, covariance: np.ndarray, tangent: Tangent, everything: np.ndarray
+    pmf: JointPMF, covariance: np.ndarray | None, tangent: Tangent, everything: np.ndarray
 ) -> tuple[float, float]:
     """Return the expected relative errors of the factors and of the joint for a covariance."""
+    if covariance is None:
+        return math.inf, math.inf
     rank, offsets = pmf.rank, pmf.domain.offsets
     expand = np.zeros((tangent.n_parameters, len(tangent.moved)))
     expand[tangent.moved, np.arange(len(tangent.moved))] = 1.0

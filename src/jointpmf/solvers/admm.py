@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jointpmf import kernels
+from jointpmf.solvers import kernels
 
 
 class BlockResult(NamedTuple):

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jointpmf import kernels
 from jointpmf.marginals import MarginalSet
+from jointpmf.solvers import kernels
 from jointpmf.solvers.objective import CoupledLeastSquares, Point
 
 logger = logging.getLogger("jointpmf")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.loop import State
 from jointpmf.solvers.newton import Newton, NewtonState
@@ -28,7 +30,7 @@ class SweepsThenNewton:
         """Return the state after a sweep or a second-order step."""
         if self._sweeps_left:
             self._sweeps_left -= 1
-            return self.aoadmm.step(state)
+            return replace(self.aoadmm.step(state), may_stop=False)
         if not isinstance(state, NewtonState):
             state = self.newton.start(state.point)
         return self.newton.step(state)

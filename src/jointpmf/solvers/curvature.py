@@ -13,8 +13,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from jointpmf import kernels
 from jointpmf.domain import Domain
+from jointpmf.solvers import kernels
 from jointpmf.solvers.objective import Point
 
 
@@ -25,6 +25,7 @@ class Curvature:
         self, domain: Domain, subsets: Sequence[tuple[int, ...]], weights: np.ndarray
     ) -> None:
         self.domain = domain
+        self.subsets = list(subsets)
         self._weights = np.ascontiguousarray(weights, dtype=float)
         self._subsets = np.array([n for subset in subsets for n in subset], np.int64)
         lengths = [len(subset) for subset in subsets]

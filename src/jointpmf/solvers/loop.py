@@ -53,6 +53,8 @@ class State:
     objective: float
     primal_gap: float = 0.0
     dual_gap: float = 0.0
+    may_stop: bool = True
+    """A small improvement here means convergence, not that another stage is yet to come."""
     stalled: bool = False
     """No step lowers the objective any more."""
     kkt: float | None = None
@@ -99,6 +101,8 @@ class Solution:
         Which start was used, and why.
     kkt : float or None
         How far a projected gradient step would move the model: zero at a stationary point.
+    is_unique : bool or None
+        Whether the marginals determine a model of this rank.
     """
 
     pmf: JointPMF
@@ -107,6 +111,7 @@ class Solution:
     history: list[Step]
     start: str = ""
     kkt: float | None = None
+    is_unique: bool | None = None
     marginals: MarginalSet | None = field(default=None, repr=False)
 
     @property
@@ -115,20 +120,18 @@ class Solution:
         return self.history[-1].iteration if self.history else 0
 
     @cached_property
-    def residuals(self) -> dict[tuple[str, ...], float]:
+    def residuals(self) -> list[tuple[tuple[str, ...], float]]:
         """How far each marginal is from the model's, as a Euclidean norm, worst first.
 
         Marginals that contradict each other end up here: the fit is their compromise.
         """
-        if self.marginals is None:
-            return {}
-        norms = {}
-        for marginal in self.marginals:
+        norms = []
+        for marginal in self.marginals or ():
             fitted = self.pmf.marginal(marginal.names).table()
-            norms[tuple(marginal.names)] = float(
-                np.linalg.norm(np.asarray(marginal.table) - fitted)
+            norms.append(
+                (tuple(marginal.names), float(np.linalg.norm(np.asarray(marginal.table) - fitted)))
             )
-        return dict(sorted(norms.items(), key=lambda item: -item[1]))
+        return sorted(norms, key=lambda item: -item[1])
 
     def __str__(self) -> str:
         """Say how the fit ended."""
@@ -168,7 +171,8 @@ def iterate(
                     status = Status.STOPPED
                     break
                 gain = before.objective - state.objective
-                small = state.stalled or abs(gain) < tol * before.objective
+                small = state.may_stop and abs(gain) < tol * before.objective
+                small = small or state.stalled
                 if small or state.objective <= solver.floor:
                     status = Status.CONVERGED
                     break

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
-from jointpmf import kernels
+from jointpmf.solvers import kernels
 from jointpmf.solvers.curvature import Curvature, Tangent, pivot_of_each_parameter
 from jointpmf.solvers.loop import State
 from jointpmf.solvers.objective import CoupledLeastSquares, Point
@@ -27,6 +27,9 @@ MAX_CG = 300
 FIRST_DAMPING = 1e-3
 LEAST_DAMPING = 1e-15
 MAX_TRIES = 12
+
+LEAST_PART = 0.1
+"""A weight loses at most the rest in one step: at zero its component would be lost for good."""
 
 MAX_EMPTYING = 6
 """Rounds in which levels that a step would make negative are emptied before it is taken."""
@@ -101,6 +104,8 @@ class _Quadratic:
         self.tangent = Tangent.at(point, offsets, fixed)
         self.gradient = self.tangent.reduce_vector(gradient)
         self.values = values[self.tangent.moved]
+        is_weight = self.tangent.moved < len(point.weights)
+        self.floors = np.where(is_weight, LEAST_PART * self.values, 0.0)
         self.times = newton.curvature.product(point)
         self.matrix: np.ndarray | None = None
         if len(gradient) <= LARGEST_FACTORISED:
@@ -119,11 +124,11 @@ class _Quadratic:
         emptied = np.zeros(len(change), bool)
         for _ in range(MAX_EMPTYING):
             change[~emptied] = self._solve(damping * self.scale, change, ~emptied)
-            negative = ~emptied & (self.values + change < 0)
+            negative = ~emptied & (self.values + change < self.floors)
             if not negative.any():
                 break
             emptied |= negative
-            change[emptied] = -self.values[emptied]
+            change[emptied] = (self.floors - self.values)[emptied]
         return self.tangent.expand(change)
 
     def _solve(self, shift: float, change: np.ndarray, free: np.ndarray) -> np.ndarray:

@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from jointpmf import kernels
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, listing
 from jointpmf.marginals import MarginalSet
 from jointpmf.pmf import JointPMF
+from jointpmf.solvers import kernels, vectors
 from jointpmf.tables import CompressedRows, SparseTable, Table, matrix_shape
 from jointpmf.threads import run_all
 
@@ -224,7 +224,7 @@ class CoupledLeastSquares:
         self._tails_starting = self._tails.by_variable(n_all, lambda group: group[:1])
 
     def _allocate(self) -> None:
-        width = -(-self.rank // kernels.LANES) * kernels.LANES
+        width = -(-self.rank // vectors.LANES) * vectors.LANES
         self._factors = _aligned_zeros(int(self.domain.offsets[-1]), width)
         self._grams = np.zeros((len(self.domain), self.rank, self.rank))
         self._head_joint = _aligned_zeros(self._heads.n_cells, width)
@@ -233,8 +233,8 @@ class CoupledLeastSquares:
         self._head_sums = [_aligned_zeros(self._heads.n_cells, width) for _ in range(n_chunks)]
         self._tail_sums = [_aligned_zeros(self._tails.n_cells, width) for _ in range(n_chunks)]
         self._column_parts = [
-            (first, (0.0,) * min(kernels.MAX_LANES, width - first))
-            for first in range(0, width, kernels.MAX_LANES)
+            (first, (0.0,) * min(vectors.MAX_LANES, width - first))
+            for first in range(0, width, vectors.MAX_LANES)
         ]
         self._ones = np.ones(self.rank)
         self._is_current = False
@@ -321,7 +321,7 @@ class CoupledLeastSquares:
     ) -> None:
         scale = piece.weight * piece.matrix.scale  # type: ignore[union-attr]
         for first, lanes in self._column_parts:
-            kernels.add_sparse_product(*entries, scale, joint, out, first, lanes)
+            vectors.add_sparse_product(*entries, scale, joint, out, first, lanes)
 
     def _gram(self, chosen: np.ndarray, skip: int, scale: np.ndarray) -> np.ndarray:
         return kernels.subset_gram(
@@ -410,7 +410,7 @@ class CoupledLeastSquares:
         if isinstance(piece.matrix, SparseTable):
             table = piece.matrix
             fitted_square = float(np.vdot(left.T @ left, right.T @ right))
-            cost = kernels.sparse_cost(*table.entries, table.scale, left, right) + fitted_square
+            cost = vectors.sparse_cost(*table.entries, table.scale, left, right) + fitted_square
             if cost > CANCELLATION * fitted_square:
                 return piece.weight * float(cost)
         residuals = (residual for _, residual in _residual_blocks(piece, left, right))
