@@ -212,13 +212,26 @@ class JointPMF:
         return self._posterior(self._codes(rows))[1]
 
     def probability(self, rows: Any) -> np.ndarray:
-        """Return the probability of each row's observed cells; missing cells are summed out."""
+        """Return the probability of each row's observed cells; missing cells are summed out.
+
+        Examples
+        --------
+        >>> coins = JointPMF(Domain.of_sizes([2, 2]), [1.0], [[[0.5], [0.5]], [[0.5], [0.5]]])
+        >>> coins.probability([[0, 1], [0, None]]).round(12).tolist()
+        [0.25, 0.5]
+        """
         return np.exp(self.log_probability(rows))
 
     def responsibilities(self, rows: Any) -> np.ndarray:
         """Return, of shape (rows, rank), P(component | the row's observed cells).
 
         A row of probability zero says nothing: it gets the weights, and a warning is logged.
+
+        Examples
+        --------
+        >>> sure = JointPMF(Domain.of_sizes([2, 2]), [0.3, 0.7], [np.eye(2), np.eye(2)])
+        >>> sure.responsibilities([[1, None], [None, None]]).tolist()
+        [[0.0, 1.0], [0.3, 0.7]]
         """
         return self._responsibilities(self._codes(rows), None)
 
@@ -246,14 +259,28 @@ class JointPMF:
         return mixed
 
     def expectation(self, rows: Any, target: str) -> np.ndarray:
-        """Return the expected value of the target given each row's other observed cells."""
+        """Return the expected value of the target given each row's other observed cells.
+
+        Examples
+        --------
+        >>> sure = JointPMF(Domain.of_sizes([2, 2]), [0.3, 0.7], [np.eye(2), np.eye(2)])
+        >>> sure.expectation([[1, None], [None, None]], "x1").round(12).tolist()
+        [1.0, 0.7]
+        """
         values = self.domain[target].values
         if values is None:
             raise JointPMFError(f"the levels of {target!r} have no numeric values to average")
         return (self.predict_proba(rows, target) * np.array(values)).sum(axis=1)
 
     def mode(self, rows: Any, target: str) -> np.ndarray:
-        """Return the most likely level of the target given each row's other observed cells."""
+        """Return the most likely level of the target given each row's other observed cells.
+
+        Examples
+        --------
+        >>> sure = JointPMF(Domain.of_sizes([2, 2]), [0.3, 0.7], [np.eye(2), np.eye(2)])
+        >>> sure.mode([[0, None], [None, None]], "x1").tolist()
+        [0, 1]
+        """
         levels = np.empty(self.domain[target].size, object)
         levels[:] = self.domain[target].levels
         chosen = levels[self.predict_proba(rows, target).argmax(axis=1)]

@@ -209,16 +209,21 @@ def stack_transposed_times(stack, run, end_run, tails, head_joint, out):
 
 
 @compiled
+def _weighted_heads(head_joint, first, n_rows, component_weights):
+    left = np.zeros((n_rows, head_joint.shape[1]))
+    for row in range(n_rows):
+        for f in range(len(component_weights)):
+            left[row, f] = head_joint[first + row, f] * component_weights[f]
+    return left
+
+
+@compiled
 def stack_cost(stack, tails, head_joint, tail_joint, component_weights):
     """Return Σ weight · (table − model)² over all cells."""
-    rank = len(component_weights)
     total = 0.0
     for r in range(len(stack[4])):
         matrix, weights, first, begin, end = _table_of_run(stack, r, tails)
-        left = np.zeros((len(weights), tail_joint.shape[1]))
-        for row in range(len(weights)):
-            for f in range(rank):
-                left[row, f] = head_joint[first + row, f] * component_weights[f]
+        left = _weighted_heads(head_joint, first, len(weights), component_weights)
         fitted = np.dot(left, tail_joint[begin:end].T)
         for row in range(len(weights)):
             square = 0.0
@@ -239,10 +244,7 @@ def stack_residuals(stack, tails, head_joint, tail_joint, component_weights, hea
     total = 0.0
     for r in range(len(stack[4])):
         matrix, weights, first, begin, end = _table_of_run(stack, r, tails)
-        left = np.zeros((len(weights), tail_joint.shape[1]))
-        for row in range(len(weights)):
-            for f in range(rank):
-                left[row, f] = head_joint[first + row, f] * component_weights[f]
+        left = _weighted_heads(head_joint, first, len(weights), component_weights)
         right = tail_joint[begin:end]
         residual = np.dot(left, right.T)
         for row in range(len(weights)):
