@@ -25,8 +25,9 @@ from jointpmf.threads import one_blas_thread
 
 logger = logging.getLogger("jointpmf")
 
-N_SWEEPS = 20
-"""Sweeps of AO-ADMM before second order takes over."""
+FEW_SWEEPS, MANY_SWEEPS, MANY_PARAMETERS = 20, 100, 1000
+"""Sweeps of AO-ADMM before second order takes over: more for models of more parameters than that,
+for which a second-order step costs as much as many sweeps."""
 
 MAX_STARTS, MIN_STARTS, START_WORK = 20, 3, 2000
 """Starts that are tried until one fits exactly or two agree on the lowest objective: so many at
@@ -117,7 +118,16 @@ def _solver(method: str, problem: CoupledLeastSquares) -> Solver:
         return AOADMM(problem)
     if method == "newton":
         return Newton(problem)
-    return SweepsThenNewton(problem, N_SWEEPS)
+    return _default_solver(problem)
+
+
+def _default_solver(problem: CoupledLeastSquares) -> Solver:
+    is_large = _n_parameters(problem) > MANY_PARAMETERS
+    return SweepsThenNewton(problem, MANY_SWEEPS if is_large else FEW_SWEEPS)
+
+
+def _n_parameters(problem: CoupledLeastSquares) -> int:
+    return problem.rank * (1 + sum(problem.domain.sizes))
 
 
 def _agreed_best(
@@ -129,11 +139,10 @@ def _agreed_best(
     """Return the best fit, after random starts until one is exact or two agree on the best."""
     found = [first]
     best = first
-    n_parameters = problem.rank * (1 + sum(problem.domain.sizes))
-    n_starts = min(max(START_WORK // n_parameters, MIN_STARTS), MAX_STARTS)
+    n_starts = min(max(START_WORK // _n_parameters(problem), MIN_STARTS), MAX_STARTS)
     while len(found) < n_starts and not _is_certain(found, problem):
         point = _random_point(problem.domain, problem.rank, generator)
-        other = iterate(SweepsThenNewton(problem, N_SWEEPS), point, **options)
+        other = iterate(_default_solver(problem), point, **options)
         reason = f"random: start number {len(found) + 1}, better than the first ({first.start})"
         found.append(replace(other, start=reason, marginals=first.marginals))
         best = min(found, key=lambda solution: solution.objective)
