@@ -100,7 +100,7 @@ def test_the_matrix_is_that_of_the_jacobian(seed, n_variables, n_subsets, rank):
 @cases
 def test_the_product_is_that_of_the_matrix(seed, n_variables, n_subsets, rank):
     curvature, point, expected, generator = random_case(seed, n_variables, n_subsets, rank)
-    times = curvature.product(point)
+    times = curvature.at(point).times
     for vector in generator.normal(size=(3, len(expected))):
         np.testing.assert_allclose(times(vector), expected @ vector, atol=1e-12)
 
@@ -109,7 +109,7 @@ def test_the_product_is_that_of_the_matrix(seed, n_variables, n_subsets, rank):
 @cases
 def test_the_trace_is_that_of_the_matrix(seed, n_variables, n_subsets, rank):
     curvature, point, expected, _ = random_case(seed, n_variables, n_subsets, rank)
-    assert curvature.trace(point) == pytest.approx(np.trace(expected), rel=1e-12)
+    assert curvature.at(point).trace() == pytest.approx(np.trace(expected), rel=1e-12)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
@@ -122,7 +122,7 @@ def test_all_subsets_of_one_order_of_unequal_alphabets(order):
     j = jacobian(subsets, point.weights, split(point, domain), scales)
     np.testing.assert_allclose(curvature.matrix(point), j.T @ j, atol=1e-13)
     vector = np.arange(j.shape[1], dtype=float)
-    np.testing.assert_allclose(curvature.product(point)(vector), j.T @ (j @ vector), rtol=1e-12)
+    np.testing.assert_allclose(curvature.at(point).times(vector), j.T @ (j @ vector), rtol=1e-12)
 
 
 class TestTangent:

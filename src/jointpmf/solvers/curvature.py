@@ -7,7 +7,7 @@ sum, so a feasible direction moves mass between its levels; `Tangent` spans thos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -31,36 +31,44 @@ class Curvature:
         lengths = [len(subset) for subset in subsets]
         self._ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
-    def _pair_grams(self, point: Point) -> tuple[np.ndarray, np.ndarray]:
-        """Return the Gram products of every two variables' common subsets, and of all (eq. 15)."""
+    def at(self, point: Point) -> CurvatureAtPoint:
+        """Return JᵀJ at a point, formed only if it is asked for."""
         n_all, rank = len(self.domain), len(point.weights)
         grams = np.empty((n_all, rank, rank))
         kernels.factor_grams(point.factors, self.domain.offsets, 0, n_all, grams)
-        return kernels.pair_grams(grams, self._subsets, self._ptr, self._weights)
+        pairs, whole = kernels.pair_grams(grams, self._subsets, self._ptr, self._weights)
+        return CurvatureAtPoint(point, self.domain.offsets, pairs, whole)
 
     def matrix(self, point: Point) -> np.ndarray:
         """Return JᵀJ at a point, eq. 14."""
-        pairs, whole = self._pair_grams(point)
+        return self.at(point).matrix()
+
+
+@dataclass(frozen=True)
+class CurvatureAtPoint:
+    """JᵀJ at one point, as the Gram products of every two variables and of all (eq. 15)."""
+
+    point: Point
+    offsets: np.ndarray
+    pairs: np.ndarray
+    whole: np.ndarray
+
+    def matrix(self) -> np.ndarray:
+        """Return JᵀJ."""
         return kernels.gauss_newton_matrix(
-            point.weights, point.factors, self.domain.offsets, pairs, whole
+            self.point.weights, self.point.factors, self.offsets, self.pairs, self.whole
         )
 
-    def trace(self, point: Point) -> float:
-        """Return the trace of JᵀJ at a point."""
-        pairs, whole = self._pair_grams(point)
-        own = np.einsum("nnff->nf", pairs) * point.weights**2
-        return float(np.trace(whole) + own.sum(axis=1) @ np.array(self.domain.sizes))
+    def times(self, vector: np.ndarray) -> np.ndarray:
+        """Return JᵀJ times a vector, without forming JᵀJ."""
+        return kernels.gauss_newton_product(
+            self.point.weights, self.point.factors, self.offsets, self.pairs, self.whole, vector
+        )
 
-    def product(self, point: Point) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the map from a vector v to JᵀJv at a point, which never forms JᵀJ."""
-        pairs, whole = self._pair_grams(point)
-
-        def times(vector: np.ndarray) -> np.ndarray:
-            return kernels.gauss_newton_product(
-                point.weights, point.factors, self.domain.offsets, pairs, whole, vector
-            )
-
-        return times
+    def trace(self) -> float:
+        """Return the trace of JᵀJ."""
+        own = np.einsum("nnff->nf", self.pairs) * self.point.weights**2
+        return float(np.trace(self.whole) + own.sum(axis=1) @ np.diff(self.offsets))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.sparse.linalg import LinearOperator, cg
 
 from jointpmf.solvers import kernels
@@ -106,12 +106,13 @@ class _Quadratic:
         self.values = values[self.tangent.moved]
         is_weight = self.tangent.moved < len(point.weights)
         self.floors = np.where(is_weight, LEAST_PART * self.values, 0.0)
-        self.times = newton.curvature.product(point)
+        curvature = newton.curvature.at(point)
+        self.times = curvature.times
         self.matrix: np.ndarray | None = None
         if len(gradient) <= LARGEST_FACTORISED:
-            self.matrix = self.tangent.reduce_matrix(newton.curvature.matrix(point))
+            self.matrix = self.tangent.reduce_matrix(curvature.matrix())
         size = max(len(self.gradient), 1)
-        trace = newton.curvature.trace(point) if self.matrix is None else np.trace(self.matrix)
+        trace = curvature.trace() if self.matrix is None else np.trace(self.matrix)
         self.scale = float(trace) / size
 
     def minimiser(self, damping: float) -> np.ndarray:
@@ -141,11 +142,8 @@ class _Quadratic:
         right = -self.gradient - self.matrix @ fixed
         shifted = self.matrix.copy() if free.all() else self.matrix[np.ix_(free, free)]
         shifted[np.diag_indices_from(shifted)] += shift
-        try:
-            factor = cho_factor(shifted, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            return np.zeros(int(free.sum()))
-        return cho_solve(factor, right[free], check_finite=False)
+        factor, failed = dpotrf(shifted, overwrite_a=True)
+        return np.zeros(len(factor)) if failed else dpotrs(factor, right[free])[0]
 
     def _by_conjugate_gradients(
         self, shift: float, fixed: np.ndarray, free: np.ndarray
