@@ -44,4 +44,4 @@ def print_lines(title: str, lines: list[tuple[str, str, str, str]]) -> None:
     table = Table("what", "measured", "beside it", "asked", title=title, title_justify="left")
     for line in lines:
         table.add_row(*line)
-    Console(width=120).print(table)
+    Console(width=140).print(table)

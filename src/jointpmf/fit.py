@@ -53,7 +53,7 @@ def fit_marginals(
     start: str | JointPMF = "auto",
     weighting: Any = None,
     max_iter: int = 1500,
-    tol: float = 1e-9,
+    tol: float = 1e-10,
     random_state: Any = None,
     callback: Callback | None = None,
 ) -> Solution:
@@ -110,7 +110,9 @@ def fit_marginals(
         solution = _agreed_best(problem, solution, generator, options)
     if solution.status is Status.CONVERGED and not is_unique:
         solution = replace(solution, status=Status.NOT_UNIQUE)
-    return replace(solution, is_unique=is_unique)
+    with one_blas_thread:
+        cost = problem.cost(Point.of_pmf(solution.pmf))  # from residuals, whatever the method's own
+    return replace(solution, is_unique=is_unique, objective=cost)
 
 
 def _solver(method: str, problem: CoupledLeastSquares) -> Solver:

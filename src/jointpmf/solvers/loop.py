@@ -147,13 +147,15 @@ def iterate(
 ) -> Solution:
     """Run a solver from a feasible point until it converges, is stopped or has used its budget.
 
-    It has converged when a step lowers the objective by less than `tol` of it, or when the
-    objective is zero to rounding.
+    It has converged when two steps in a row lower the objective by less than `tol` of it (of a
+    second-order method, the second one squares what is left), when no step lowers it at all, or
+    when it is zero to rounding.
     """
     begin = time.perf_counter()
     status = Status.MAX_ITER
     best = State(point, math.inf)
     history: list[Step] = []
+    n_small = 0
     with one_blas_thread:
         try:
             state = best = solver.start(point)
@@ -171,9 +173,9 @@ def iterate(
                     status = Status.STOPPED
                     break
                 gain = before.objective - state.objective
-                small = state.may_stop and abs(gain) < tol * before.objective
-                small = small or state.stalled
-                if small or state.objective <= solver.floor:
+                is_small = state.may_stop and abs(gain) < tol * before.objective
+                n_small = n_small + 1 if is_small else 0
+                if n_small == 2 or state.stalled or state.objective <= solver.floor:
                     status = Status.CONVERGED
                     break
         except KeyboardInterrupt:
