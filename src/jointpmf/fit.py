@@ -162,7 +162,7 @@ def _is_certain(found: list[Solution], problem: CoupledLeastSquares) -> bool:
 def _is_unique(problem: CoupledLeastSquares, generator: np.random.Generator) -> bool:
     """Tell whether the marginals determine a model of this rank, and warn if they do not."""
     curvature = Curvature(problem.domain, problem.subsets, problem.marginal_weights)
-    if is_determined(curvature, problem.rank, None, generator) is not False:
+    if is_determined(curvature, problem.rank, generator) is not False:
         return True
     logger.warning(
         "rank %d is not identifiable from these marginals; jointpmf.identifiability says more",

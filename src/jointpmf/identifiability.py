@@ -167,7 +167,7 @@ def identifiability(
     n_parameters = rank * per_component - 1
     counting_bound = (n_equations + 1) // per_component
     found = jacobian_rank(curvature, rank, pmf, generator)
-    identifiable = is_determined(curvature, rank, pmf, generator)
+    identifiable = _are_all_seen(found, n_parameters, n_equations)
     largest, is_largest = _largest_rank(curvature, counting_bound, per_component, generator)
     return Identifiability(
         rank,
@@ -197,15 +197,17 @@ def _known_subsets(
     return known, positions_of(known, names_of_order(known, order))
 
 
-def is_determined(
-    curvature: Curvature, rank: int, pmf: JointPMF | None, generator: np.random.Generator
-) -> bool | None:
+def is_determined(curvature: Curvature, rank: int, generator: np.random.Generator) -> bool | None:
     """Tell whether the marginals see all parameters of a model; None if it is too large to tell."""
     domain = curvature.domain
     n_parameters = rank * (1 + sum(size - 1 for size in domain.sizes)) - 1
-    if n_parameters > _n_equations(domain, curvature.subsets):
+    found = jacobian_rank(curvature, rank, None, generator)
+    return _are_all_seen(found, n_parameters, _n_equations(domain, curvature.subsets))
+
+
+def _are_all_seen(found: int | None, n_parameters: int, n_equations: int) -> bool | None:
+    if n_parameters > n_equations:
         return False
-    found = jacobian_rank(curvature, rank, pmf, generator)
     return None if found is None else found == n_parameters
 
 
