@@ -101,14 +101,14 @@ def fit_marginals(
     problem = CoupledLeastSquares(marginals, rank, weighting)
     first = _start(marginals, problem, start, generator)
     is_unique = first.is_exact or _is_unique(problem, generator)
-    if method == "auto" and not is_unique:
+    if method == "auto" and is_unique is False:
         tol = max(float(tol), VALLEY_TOL)
     options = {"max_iter": max_iter, "tol": float(tol), "callback": callback}
     solution = iterate(_solver(method, problem), first.point, **options)
     solution = replace(solution, start=f"{first.name}: {first.reason}", marginals=marginals)
-    if method == "auto" and is_unique and not first.is_certain:
+    if method == "auto" and is_unique is not False and not first.is_certain:
         solution = _agreed_best(problem, solution, generator, options)
-    if solution.status is Status.CONVERGED and not is_unique:
+    if solution.status is Status.CONVERGED and is_unique is False:
         solution = replace(solution, status=Status.NOT_UNIQUE)
     with one_blas_thread:
         cost = problem.cost(Point.of_pmf(solution.pmf))  # from residuals, whatever the method's own
@@ -159,16 +159,16 @@ def _is_certain(found: list[Solution], problem: CoupledLeastSquares) -> bool:
     return stopped or lowest <= EXACT * problem.norm or len(agreeing) > 1
 
 
-def _is_unique(problem: CoupledLeastSquares, generator: np.random.Generator) -> bool:
+def _is_unique(problem: CoupledLeastSquares, generator: np.random.Generator) -> bool | None:
     """Tell whether the marginals determine a model of this rank, and warn if they do not."""
     curvature = Curvature(problem.domain, problem.subsets, problem.marginal_weights)
-    if is_determined(curvature, problem.rank, generator) is not False:
-        return True
-    logger.warning(
-        "rank %d is not identifiable from these marginals; jointpmf.identifiability says more",
-        problem.rank,
-    )
-    return False
+    determined = is_determined(curvature, problem.rank, generator)
+    if determined is False:
+        logger.warning(
+            "rank %d is not identifiable from these marginals; jointpmf.identifiability says more",
+            problem.rank,
+        )
+    return determined
 
 
 class _Start(NamedTuple):
@@ -176,7 +176,6 @@ class _Start(NamedTuple):
     name: str
     reason: str
     is_exact: bool = False
-    """The closed form reproduces all marginals, and thereby is the only model of its rank."""
 
     @property
     def is_certain(self) -> bool:
@@ -205,10 +204,10 @@ def _start(
     if start != "random":
         with one_blas_thread:
             found = algebraic_start(marginals, problem, generator)
-            if found.point is not None:
-                exact = problem.cost(found.point) <= EXACT * problem.norm
-                point = found.point if exact else _mixed(found.point, marginals.domain)
-                return _Start(point, "algebraic", found.reason, exact)
+        if found.point is not None:
+            exact = found.is_exact
+            point = found.point if exact else _mixed(found.point, marginals.domain)
+            return _Start(point, "algebraic", found.reason, exact)
         reason = f"the closed form does not apply, because {found.reason}"
         logger.info("random start: %s", reason)
     return _Start(_random_point(marginals.domain, problem.rank, generator), "random", reason)

@@ -9,11 +9,10 @@ all marginals best is kept.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +20,6 @@ import numpy as np
 from jointpmf.marginals import MarginalSet
 from jointpmf.solvers import kernels
 from jointpmf.solvers.objective import CoupledLeastSquares, Point
-
-logger = logging.getLogger("jointpmf")
 
 Groups = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
@@ -66,6 +63,18 @@ class Triples:
     def __iter__(self) -> Iterator[frozenset[int]]:
         return iter(self._holder)
 
+    @cached_property
+    def _by_variable(self) -> dict[int, list[frozenset[int]]]:
+        holding: dict[int, list[frozenset[int]]] = {}
+        for triple in self._holder:
+            for n in triple:
+                holding.setdefault(n, []).append(triple)
+        return holding
+
+    def holding(self, n: int) -> list[frozenset[int]]:
+        """Return the triples that have a variable."""
+        return self._by_variable.get(n, [])
+
     def table(self, triple: tuple[int, int, int]) -> np.ndarray:
         """Return the table of three variables, axes in the order asked."""
         m = self._holder[frozenset(triple)]
@@ -81,10 +90,12 @@ class AlgebraicStart(NamedTuple):
 
     point: Point | None
     reason: str
+    is_exact: bool = False
+    """The point reproduces all marginals, and thereby is the only model of its rank."""
 
 
 def algebraic_start(
-    marginals: MarginalSet, objective: CoupledLeastSquares, generator: np.random.Generator
+    marginals: MarginalSet, problem: CoupledLeastSquares, generator: np.random.Generator
 ) -> AlgebraicStart:
     """Return the closed-form point that fits all marginals best, of several groupings."""
     triples = Triples(marginals)
@@ -92,19 +103,20 @@ def algebraic_start(
         return AlgebraicStart(None, "no three variables are known together")
     best: Point | None = None
     best_cost, n_tried = np.inf, 0
-    for groups in groupings(marginals, triples, objective.rank, generator):
+    for groups in groupings(marginals, triples, problem.rank, generator):
         n_tried += 1
-        point = point_of_groups(marginals, triples, groups, objective.rank, generator)
-        cost = np.inf if point is None else objective.cost(point)
+        point = point_of_groups(marginals, triples, groups, problem.rank, generator)
+        cost = np.inf if point is None else problem.cost(point)
         if cost < best_cost:
             best, best_cost = point, cost
-        if best_cost <= EXACT * objective.norm:
+        if best_cost <= EXACT * problem.norm:
             break
     if n_tried == 0:
         return AlgebraicStart(None, "no two stacks of the known triples can have the asked rank")
     if best is None:
         return AlgebraicStart(None, "the slices of the stacked triples share no eigenvectors")
-    return AlgebraicStart(best, f"the best of {n_tried} groupings of triples")
+    is_exact = best_cost <= EXACT * problem.norm
+    return AlgebraicStart(best, f"the best of {n_tried} groupings of triples", is_exact)
 
 
 def groupings(
@@ -283,18 +295,24 @@ def _solve_remaining(
     offsets = marginals.domain.offsets
     waiting = [n for n in range(len(marginals.domain)) if n not in known]
     while waiting:
-        pairs = {n: [t - {n} for t in triples if n in t and t - {n} <= known] for n in waiting}
-        n = max(waiting, key=lambda m: len(pairs[m]))
-        rows = slice(int(offsets[n]), int(offsets[n + 1]))
-        if pairs[n]:
-            point.factors[rows] = _least_squares(
-                triples, n, pairs[n][:MAX_EQUATIONS], point, offsets
+        equations = {n: _known_pairs(triples, n, known) for n in waiting}
+        solvable = [n for n in waiting if equations[n]]
+        for n in solvable or waiting:  # with nothing to solve from, what is left stays uniform
+            rows = slice(int(offsets[n]), int(offsets[n + 1]))
+            point.factors[rows] = (
+                _least_squares(triples, n, equations[n], point, offsets)
+                if equations[n]
+                else 1 / (rows.stop - rows.start)
             )
-        else:
-            point.factors[rows] = 1 / (rows.stop - rows.start)
-        waiting.remove(n)
-        known.add(n)
+        known.update(solvable or waiting)
+        waiting = [n for n in waiting if n not in known]
     kernels.project_point(point.weights, point.factors, offsets)
+
+
+def _known_pairs(triples: Triples, n: int, known: set[int]) -> list[frozenset[int]]:
+    """Return pairs of known variables, as many as it takes, whose triple with n is known."""
+    pairs = (triple - {n} for triple in triples.holding(n))
+    return list(islice((pair for pair in pairs if pair <= known), MAX_EQUATIONS))
 
 
 def _least_squares(

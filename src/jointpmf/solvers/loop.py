@@ -102,7 +102,7 @@ class Solution:
     kkt : float or None
         How far a projected gradient step would move the model: zero at a stationary point.
     is_unique : bool or None
-        Whether the marginals determine a model of this rank.
+        Whether the marginals determine a model of this rank; None if it is too large to tell.
     """
 
     pmf: JointPMF

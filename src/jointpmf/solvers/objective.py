@@ -211,6 +211,10 @@ class CoupledLeastSquares:
                 chunks[load.argmin()].append(piece)
                 load[load.argmin()] += piece.n_entries
 
+    @property
+    def _large_pieces(self) -> list[_Piece]:
+        return [piece for chunks in self._large for chunk in chunks for piece in chunk]
+
     def _index(self, subsets: Sequence[tuple[int, ...]]) -> None:
         """Note which groups and subsets each variable is in."""
         n_all = len(self.domain)
@@ -357,7 +361,7 @@ class CoupledLeastSquares:
     def cost(self, point: Point) -> float:
         """Return the objective, from residuals: exact however small it is."""
         self._load(point)
-        large = [p for chunks in self._large for chunk in chunks for p in chunk]
+        large = self._large_pieces
         costs = np.zeros(len(large))
 
         def of_piece(k: int) -> None:
@@ -379,9 +383,8 @@ class CoupledLeastSquares:
             self._stack, self._tails.layout, self._head_joint, self._tail_joint,
             point.weights, head_sums, tail_sums,
         )  # fmt: skip
-        for chunks in self._large:
-            for piece in chain.from_iterable(chunks):
-                cost += self._add_residuals(piece, point.weights)
+        for piece in self._large_pieces:
+            cost += self._add_residuals(piece, point.weights)
         parts = [self._weight_cross()[:, 0]]
         parts += [self._factor_cross(n, point).T.ravel() for n in range(len(self.domain))]
         return 0.5 * float(cost), -np.concatenate(parts)
