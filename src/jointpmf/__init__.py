@@ -24,9 +24,12 @@ from jointpmf.information import (
     mutual_information,
     tensor_error,
 )
+from jointpmf.likelihood import fit_rows
 from jointpmf.marginals import Marginal, MarginalCounts, MarginalSet
-from jointpmf.pmf import JointPMF, load, random_pmf
+from jointpmf.pmf import JointPMF, average, load, random_pmf
+from jointpmf.rank import BootstrapTest, RankCurve, bootstrap_test, choose_rank
 from jointpmf.solvers.loop import Solution, Status
+from jointpmf.summary import Summary, summary
 
 __version__ = "0.1.0"
 
@@ -34,6 +37,7 @@ logging.getLogger("jointpmf").addHandler(logging.NullHandler())
 
 __all__ = [
     "MISSING",
+    "BootstrapTest",
     "Codes",
     "Domain",
     "ErrorLimits",
@@ -43,18 +47,25 @@ __all__ = [
     "Marginal",
     "MarginalCounts",
     "MarginalSet",
+    "RankCurve",
     "Solution",
     "Status",
+    "Summary",
     "Variable",
+    "average",
+    "bootstrap_test",
+    "choose_rank",
     "encode",
     "entropy",
     "error_limits",
     "factor_error",
     "fit_marginals",
+    "fit_rows",
     "identifiability",
     "kl_divergence",
     "load",
     "mutual_information",
     "random_pmf",
+    "summary",
     "tensor_error",
 ]

@@ -21,6 +21,7 @@ from jointpmf.solvers.curvature import Curvature
 from jointpmf.solvers.loop import Callback, Solution, Solver, Status, iterate
 from jointpmf.solvers.newton import Newton
 from jointpmf.solvers.objective import CoupledLeastSquares, Point
+from jointpmf.solvers.starts import random_point
 from jointpmf.threads import one_blas_thread
 
 logger = logging.getLogger("jointpmf")
@@ -143,7 +144,7 @@ def _agreed_best(
     best = first
     n_starts = min(max(START_WORK // _n_parameters(problem), MIN_STARTS), MAX_STARTS)
     while len(found) < n_starts and not _is_certain(found, problem):
-        point = _random_point(problem.domain, problem.rank, generator)
+        point = random_point(problem.domain, problem.rank, generator)
         other = iterate(_default_solver(problem), point, **options)
         reason = f"random: start number {len(found) + 1}, better than the first ({first.start})"
         found.append(replace(other, start=reason, marginals=first.marginals))
@@ -210,7 +211,7 @@ def _start(
             return _Start(point, "algebraic", found.reason, exact)
         reason = f"the closed form does not apply, because {found.reason}"
         logger.info("random start: %s", reason)
-    return _Start(_random_point(marginals.domain, problem.rank, generator), "random", reason)
+    return _Start(random_point(marginals.domain, problem.rank, generator), "random", reason)
 
 
 def _mixed(point: Point, domain: Domain) -> Point:
@@ -221,9 +222,3 @@ def _mixed(point: Point, domain: Domain) -> Point:
         (1 - INTERIOR) * point.weights + INTERIOR / rank,
         (1 - INTERIOR) * point.factors + INTERIOR / sizes,
     )
-
-
-def _random_point(domain: Domain, rank: int, generator: np.random.Generator) -> Point:
-    """Return equal weights and columns drawn uniformly from the simplex."""
-    columns = [generator.dirichlet(np.ones(size), rank).T for size in domain.sizes]
-    return Point(np.full(rank, 1 / rank), np.concatenate(columns))

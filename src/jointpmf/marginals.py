@@ -457,19 +457,20 @@ class MarginalCounts:
         return MarginalSet(self.domain, tuple(marginals))
 
 
-def checked_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
-    """Return weights of rows as an array, or None for ones."""
+def checked_weights(
+    sample_weight: Any, n_rows: int, what: str = "sample weight of row"
+) -> np.ndarray | None:
+    """Return weights of rows, or of what else is said, as an array, or None for ones."""
     if sample_weight is None:
         return None
+    kind, _, of = what.partition(" of ")
     try:
         weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):
-        raise JointPMFError("the sample weights are not numbers") from None
+        raise JointPMFError(f"the {kind}s are not numbers") from None
     if weights.shape != (n_rows,):
-        raise JointPMFError(f"there are {weights.size} sample weights for {n_rows} rows")
+        raise JointPMFError(f"there are {weights.size} {kind}s for {n_rows} {of}s")
     if not np.isfinite(weights).all() or (weights < 0).any():
-        row = int(np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[0])
-        raise JointPMFError(
-            f"the sample weight of row {row} is {weights[row]}; it must be at least 0"
-        )
+        bad = int(np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[0])
+        raise JointPMFError(f"the {what} {bad} is {weights[bad]}; it must be at least 0")
     return weights

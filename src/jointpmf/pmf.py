@@ -21,7 +21,13 @@ from jointpmf.domain import Domain, Variable
 from jointpmf.encoding import Codes, decode, encode
 from jointpmf.errors import JointPMFError, whole_number
 from jointpmf.files import read_model, write_model
-from jointpmf.marginals import Marginal, MarginalSet, names_of_order, positions_of
+from jointpmf.marginals import (
+    Marginal,
+    MarginalSet,
+    checked_weights,
+    names_of_order,
+    positions_of,
+)
 from jointpmf.threads import one_blas_thread, row_blocks, run_all
 
 logger = logging.getLogger("jointpmf")
@@ -209,7 +215,13 @@ class JointPMF:
         >>> pmf.log_probability(np.array([[-1, -1]])).round(12).tolist()
         [0.0]
         """
-        return self._posterior(self._codes(rows))[1]
+        logs = self._posterior(self._codes(rows))[1]
+        impossible = np.flatnonzero(logs == -np.inf)
+        if len(impossible):
+            logger.warning(
+                "%d rows have probability zero, row %d first", len(impossible), impossible[0]
+            )
+        return logs
 
     def probability(self, rows: Any) -> np.ndarray:
         """Return the probability of each row's observed cells; missing cells are summed out.
@@ -379,6 +391,37 @@ def load(path: str | os.PathLike[str]) -> JointPMF:
     JointPMF(x0, x1; 2 variables, rank 2)
     """
     return JointPMF(*read_model(path))
+
+
+def average(pmfs: Sequence[JointPMF], weights: Any = None) -> JointPMF:
+    """Return the average of several distributions, as one model whose rank is the sum of theirs.
+
+    Parameters
+    ----------
+    pmfs : sequence of JointPMF
+        Over the same domain.
+    weights : array, optional
+        What each of them counts for; all alike by default.
+
+    Examples
+    --------
+    >>> pmfs = [random_pmf(Domain.of_sizes([2, 3]), rank=2, random_state=seed) for seed in (0, 1)]
+    >>> mean = average(pmfs)
+    >>> mean.rank, bool(np.allclose(mean.table(), (pmfs[0].table() + pmfs[1].table()) / 2))
+    (4, True)
+    """
+    pmfs = list(pmfs)
+    if not pmfs or not all(isinstance(pmf, JointPMF) for pmf in pmfs):
+        raise JointPMFError("average needs one JointPMF or more")
+    if any(pmf.domain != pmfs[0].domain for pmf in pmfs):
+        raise JointPMFError("the distributions to average are not over the same domain")
+    shares = checked_weights(weights, len(pmfs), "weight of model")
+    shares = np.ones(len(pmfs)) if shares is None else shares
+    if not shares.any():
+        raise JointPMFError("the weights of all models are zero")
+    parts = [share * pmf.weights for share, pmf in zip(shares / shares.sum(), pmfs, strict=True)]
+    factors = [np.hstack(same) for same in zip(*(pmf.factors for pmf in pmfs), strict=True)]
+    return JointPMF(pmfs[0].domain, np.concatenate(parts), factors)
 
 
 def seeded_generator(random_state: Any) -> np.random.Generator:

@@ -9,14 +9,15 @@ all marginals best is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, islice, product
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from jointpmf.domain import Domain
 from jointpmf.marginals import MarginalSet
 from jointpmf.solvers import kernels
 from jointpmf.solvers.objective import CoupledLeastSquares, Point
@@ -42,6 +43,16 @@ MAX_STACK = 4
 """A stack has room for at most so many times the rank: more variables cost time, not accuracy."""
 
 
+class TripleTables(Protocol):
+    """What the closed form needs of the tables of three variables."""
+
+    def holding(self, n: int) -> list[frozenset[int]]:
+        """Return the triples that have a variable."""
+
+    def table(self, triple: tuple[int, int, int]) -> np.ndarray:
+        """Return the table of three variables, axes in the order asked."""
+
+
 @dataclass(frozen=True)
 class Triples:
     """All tables of three variables that a set of marginals contains."""
@@ -57,8 +68,8 @@ class Triples:
                 holders.setdefault(frozenset(triple), m)
         return holders
 
-    def __contains__(self, triple: tuple[int, int, int]) -> bool:
-        return frozenset(triple) in self._holder
+    def __contains__(self, triple: object) -> bool:
+        return isinstance(triple, tuple) and frozenset(triple) in self._holder
 
     def __iter__(self) -> Iterator[frozenset[int]]:
         return iter(self._holder)
@@ -103,9 +114,10 @@ def algebraic_start(
         return AlgebraicStart(None, "no three variables are known together")
     best: Point | None = None
     best_cost, n_tried = np.inf, 0
-    for groups in groupings(marginals, triples, problem.rank, generator):
+    domain = marginals.domain
+    for groups in groupings(domain, triples, problem.rank, generator):
         n_tried += 1
-        point = point_of_groups(marginals, triples, groups, problem.rank, generator)
+        point = point_of_groups(domain, triples, groups, problem.rank, generator)
         cost = np.inf if point is None else problem.cost(point)
         if cost < best_cost:
             best, best_cost = point, cost
@@ -120,16 +132,16 @@ def algebraic_start(
 
 
 def groupings(
-    marginals: MarginalSet, triples: Triples, rank: int, generator: np.random.Generator
+    domain: Domain, triples: Triples, rank: int, generator: np.random.Generator
 ) -> Iterator[Groups]:
     """Yield different groupings, first two groups of which leave room for the rank."""
     known = [tuple(sorted(triple)) for triple in triples]
     seen = set()
     for _ in range(4 * N_GROUPINGS):
         seed = generator.permutation(known[generator.integers(len(known))])
-        groups = _grown(marginals, triples, [[int(n)] for n in seed], rank, generator)
+        groups = grown(domain, triples, [[int(n)] for n in seed], rank, generator)
         key = (frozenset(map(frozenset, groups[:2])), frozenset(groups[2]))
-        room = [_room(marginals, group) for group in groups]
+        room = [room_of(domain, group) for group in groups]
         if min(room[:2]) < rank or room[2] < 2 or key in seen:
             continue
         seen.add(key)
@@ -138,22 +150,22 @@ def groupings(
             return
 
 
-def _room(marginals: MarginalSet, group: list[int]) -> int:
+def room_of(domain: Domain, group: Sequence[int]) -> int:
     """Return the largest rank of a stack: its blocks' columns all have the same sum."""
-    return 1 + sum(marginals.domain.sizes[n] - 1 for n in group)
+    return 1 + sum(domain.sizes[n] - 1 for n in group)
 
 
-def _grown(
-    marginals: MarginalSet,
-    triples: Triples,
+def grown(
+    domain: Domain,
+    triples: Container[tuple[int, int, int]],
     groups: list[list[int]],
     rank: int,
     generator: np.random.Generator,
 ) -> list[list[int]]:
     """Return groups to which variables were added as long as all triples across are known."""
     taken = {n for group in groups for n in group}
-    for n in generator.permutation(len(marginals.domain)).tolist():
-        rooms = [_room(marginals, group) for group in groups]
+    for n in generator.permutation(len(domain)).tolist():
+        rooms = [room_of(domain, group) for group in groups]
         # the first two groups must reach the rank; after that, whichever has least room
         wish = sorted(range(3), key=lambda g: (rooms[g] >= rank or g == 2, rooms[g]))
         for g in wish:
@@ -166,14 +178,14 @@ def _grown(
 
 
 def point_of_groups(
-    marginals: MarginalSet,
-    triples: Triples,
+    domain: Domain,
+    triples: TripleTables,
     groups: Groups,
     rank: int,
     generator: np.random.Generator,
 ) -> Point | None:
     """Return the feasible point that one grouping gives, or None if its slices do not agree."""
-    sizes, offsets = marginals.domain.sizes, marginals.domain.offsets
+    sizes, offsets = domain.sizes, domain.offsets
     stacks = decompose(_stacked(triples, groups), rank, generator)
     if stacks is None:
         return None
@@ -189,11 +201,11 @@ def point_of_groups(
         return None
     kernels.project_point(weights, factors, offsets)
     point = Point(weights, factors)
-    _solve_remaining(marginals, triples, {n for group in groups for n in group}, point)
+    _solve_remaining(domain, triples, {n for group in groups for n in group}, point)
     return point
 
 
-def _stacked(triples: Triples, groups: Groups) -> np.ndarray:
+def _stacked(triples: TripleTables, groups: Groups) -> np.ndarray:
     """Return the tensor of all triples across the groups."""
     return np.concatenate(
         [
@@ -288,12 +300,10 @@ def _real_pairs(values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     return np.where(values.imag < 0, vectors.imag, vectors.real)
 
 
-def _solve_remaining(
-    marginals: MarginalSet, triples: Triples, known: set[int], point: Point
-) -> None:
+def _solve_remaining(domain: Domain, triples: TripleTables, known: set[int], point: Point) -> None:
     """Fill in the factors of the other variables, by least squares against the known ones."""
-    offsets = marginals.domain.offsets
-    waiting = [n for n in range(len(marginals.domain)) if n not in known]
+    offsets = domain.offsets
+    waiting = [n for n in range(len(domain)) if n not in known]
     while waiting:
         equations = {n: _known_pairs(triples, n, known) for n in waiting}
         solvable = [n for n in waiting if equations[n]]
@@ -309,14 +319,14 @@ def _solve_remaining(
     kernels.project_point(point.weights, point.factors, offsets)
 
 
-def _known_pairs(triples: Triples, n: int, known: set[int]) -> list[frozenset[int]]:
+def _known_pairs(triples: TripleTables, n: int, known: set[int]) -> list[frozenset[int]]:
     """Return pairs of known variables, as many as it takes, whose triple with n is known."""
     pairs = (triple - {n} for triple in triples.holding(n))
     return list(islice((pair for pair in pairs if pair <= known), MAX_EQUATIONS))
 
 
 def _least_squares(
-    triples: Triples, n: int, pairs: list[frozenset[int]], point: Point, offsets: np.ndarray
+    triples: TripleTables, n: int, pairs: list[frozenset[int]], point: Point, offsets: np.ndarray
 ) -> np.ndarray:
     joints, tables = [], []
     for i, j in map(sorted, pairs):

@@ -24,6 +24,8 @@ class AOADMM:
     From sweep to sweep each block keeps its dual, and how far it moved.
     """
 
+    relative = True
+
     def __init__(self, problem: CoupledLeastSquares) -> None:
         self.problem = problem
         self.domain = problem.domain

@@ -13,6 +13,8 @@ from jointpmf.solvers.objective import CoupledLeastSquares, Point
 class SweepsThenNewton:
     """AO-ADMM for the first iterations and Levenberg–Marquardt from there on."""
 
+    relative = True
+
     def __init__(self, problem: CoupledLeastSquares, n_sweeps: int) -> None:
         self.problem = problem
         self.domain = problem.domain

@@ -33,6 +33,7 @@ class Status(Enum):
     NOT_UNIQUE = "The objective stopped improving, but other models of this rank fit as well."
     MAX_ITER = "The budget of iterations was used up before the objective stopped improving."
     STOPPED = "The fit was stopped before it converged; this is the best model so far."
+    VALIDATED = "The validation part stopped improving; this is the model that fits it best."
 
 
 class Step(NamedTuple):
@@ -43,6 +44,8 @@ class Step(NamedTuple):
     seconds: float
     primal_gap: float
     dual_gap: float
+    validation: float | None = None
+    """The objective of the validation part, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +74,33 @@ class Solver(Protocol):
     domain: Domain
     floor: float
     """An objective below this is zero to rounding."""
+    relative: bool
+    """Whether the tolerance is a part of the objective, or an amount of it."""
 
     def start(self, point: Point) -> State:
         """Return the state at a feasible point."""
 
     def step(self, state: State) -> State:
         """Return a new state, at best with a lower objective."""
+
+
+class Validation(Protocol):
+    """Data that the solver does not see, and that says when to stop."""
+
+    patience: int
+    """Iterations without improvement after which the fit ends."""
+
+    def cost(self, point: Point) -> float:
+        """Return the objective of the validation part."""
+
+
+class Restart(NamedTuple):
+    """One of several starts of a fit: how it ended, or why it failed."""
+
+    start: str
+    objective: float
+    status: Status | None
+    error: str = ""
 
 
 Callback = Callable[[Step, JointPMF], Any]
@@ -103,6 +127,10 @@ class Solution:
         How far a projected gradient step would move the model: zero at a stationary point.
     is_unique : bool or None
         Whether the marginals determine a model of this rank; None if it is too large to tell.
+    validation : float or None
+        The objective of the validation part at `pmf`, which is the lowest of all iterations.
+    restarts : tuple of Restart
+        All starts of a fit that had several, the failed ones too.
     """
 
     pmf: JointPMF
@@ -112,6 +140,8 @@ class Solution:
     start: str = ""
     kkt: float | None = None
     is_unique: bool | None = None
+    validation: float | None = None
+    restarts: tuple[Restart, ...] = ()
     marginals: MarginalSet | None = field(default=None, repr=False)
 
     @property
@@ -143,44 +173,86 @@ class Solution:
 
 
 def iterate(
-    solver: Solver, point: Point, *, max_iter: int, tol: float, callback: Callback | None = None
+    solver: Solver,
+    point: Point,
+    *,
+    max_iter: int,
+    tol: float,
+    callback: Callback | None = None,
+    validation: Validation | None = None,
 ) -> Solution:
     """Run a solver from a feasible point until it converges, is stopped or has used its budget.
 
-    It has converged when two steps in a row lower the objective by less than `tol` of it (of a
-    second-order method, the second one squares what is left), when no step lowers it at all, or
-    when it is zero to rounding.
+    It has converged when two steps in a row lower the objective by less than `tol` (of it, or as
+    an amount, as the solver says; of a second-order method, the second one squares what is left),
+    when no step lowers it at all, or when it is zero to rounding. With a validation part the model
+    that fits it best is returned, and the fit ends when that stops improving.
     """
     begin = time.perf_counter()
     status = Status.MAX_ITER
-    best = State(point, math.inf)
+    best = _Best(State(point, math.inf))
     history: list[Step] = []
     n_small = 0
     with one_blas_thread:
         try:
-            state = best = solver.start(point)
-            history.append(Step(0, state.objective, 0.0, 0.0, 0.0))
+            state = solver.start(point)
+            held_out = validation.cost(state.point) if validation else None
+            best = _Best(state, held_out)
+            history.append(Step(0, state.objective, 0.0, 0.0, 0.0, held_out))
             if state.objective <= solver.floor:
                 status, max_iter = Status.CONVERGED, 0
             for iteration in range(1, max_iter + 1):
                 before, state = state, solver.step(state)
-                if state.objective <= best.objective:
-                    best = state
+                held_out = validation.cost(state.point) if validation else None
+                best = best.or_better(state, held_out, iteration)
                 seconds = time.perf_counter() - begin
-                line = Step(iteration, state.objective, seconds, state.primal_gap, state.dual_gap)
+                line = Step(
+                    iteration,
+                    state.objective,
+                    seconds,
+                    state.primal_gap,
+                    state.dual_gap,
+                    held_out,
+                )
                 history.append(line)
                 if callback is not None and callback(line, state.point.to_pmf(solver.domain)):
                     status = Status.STOPPED
                     break
                 gain = before.objective - state.objective
-                is_small = state.may_stop and abs(gain) < tol * before.objective
+                unit = before.objective if solver.relative else 1.0
+                is_small = state.may_stop and abs(gain) < tol * unit
                 n_small = n_small + 1 if is_small else 0
                 if n_small == 2 or state.stalled or state.objective <= solver.floor:
                     status = Status.CONVERGED
                     break
+                if validation and iteration - best.iteration >= validation.patience:
+                    status = Status.VALIDATED
+                    break
         except KeyboardInterrupt:
             status = Status.STOPPED
-    pmf = best.point.to_pmf(solver.domain)
-    solution = Solution(pmf, status, best.objective, history, kkt=best.kkt)
+    pmf = best.state.point.to_pmf(solver.domain)
+    solution = Solution(
+        pmf,
+        status,
+        best.state.objective,
+        history,
+        kkt=best.state.kkt,
+        validation=best.held_out,
+    )
     logger.info("%s", solution)
     return solution
+
+
+class _Best(NamedTuple):
+    """The best state so far: by the validation part if there is one, else by the objective."""
+
+    state: State
+    held_out: float | None = None
+    iteration: int = 0
+
+    def or_better(self, state: State, held_out: float | None, iteration: int) -> _Best:
+        if self.held_out is None or held_out is None:
+            is_better = state.objective <= self.state.objective
+        else:
+            is_better = held_out < self.held_out
+        return _Best(state, held_out, iteration) if is_better else self

@@ -46,6 +46,8 @@ class NewtonState(State):
 class Newton:
     """Levenberg–Marquardt as a solver for the loop."""
 
+    relative = True
+
     def __init__(self, problem: CoupledLeastSquares) -> None:
         self.problem = problem
         self.domain = problem.domain

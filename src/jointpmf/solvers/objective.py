@@ -229,13 +229,13 @@ class CoupledLeastSquares:
 
     def _allocate(self) -> None:
         width = -(-self.rank // vectors.LANES) * vectors.LANES
-        self._factors = _aligned_zeros(int(self.domain.offsets[-1]), width)
+        self._factors = aligned_zeros(int(self.domain.offsets[-1]), width)
         self._grams = np.zeros((len(self.domain), self.rank, self.rank))
-        self._head_joint = _aligned_zeros(self._heads.n_cells, width)
-        self._tail_joint = _aligned_zeros(self._tails.n_cells, width)
+        self._head_joint = aligned_zeros(self._heads.n_cells, width)
+        self._tail_joint = aligned_zeros(self._tails.n_cells, width)
         n_chunks = len(self._large[0])
-        self._head_sums = [_aligned_zeros(self._heads.n_cells, width) for _ in range(n_chunks)]
-        self._tail_sums = [_aligned_zeros(self._tails.n_cells, width) for _ in range(n_chunks)]
+        self._head_sums = [aligned_zeros(self._heads.n_cells, width) for _ in range(n_chunks)]
+        self._tail_sums = [aligned_zeros(self._tails.n_cells, width) for _ in range(n_chunks)]
         self._column_parts = [
             (first, (0.0,) * min(vectors.MAX_LANES, width - first))
             for first in range(0, width, vectors.MAX_LANES)
@@ -483,7 +483,7 @@ def _square(table: Table) -> float:
     return float(np.vdot(cells, cells))
 
 
-def _aligned_zeros(rows: int, width: int) -> np.ndarray:
+def aligned_zeros(rows: int, width: int) -> np.ndarray:
     """Return zeros whose rows begin on vector boundaries."""
     line = 8  # doubles in a cache line
     memory = np.zeros(rows * width + line)

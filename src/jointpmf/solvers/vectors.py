@@ -1,7 +1,7 @@
-"""Sparse tables times dense ones, in vector registers.
+"""Inner loops in vector registers: sparse tables times dense ones, rows against components.
 
-A compiler that must fear that two arrays overlap spends more on checking than on adding. The loop
-here says outright what to keep in registers; `lanes` is a tuple whose length, a part of its type,
+A compiler that must fear that two arrays overlap spends more on checking than on adding. The loops
+here say outright what to keep in registers; `lanes` is a tuple whose length, a part of its type,
 is the number of columns, so that each width is a compiled loop of its own.
 """
 
@@ -126,3 +126,131 @@ def sparse_cost(ptr, columns, values, scale, left, right):
             value = scale * values[entry]
             total += value * (value - 2.0 * fitted)
     return total
+
+
+_BITS = ir.VectorType(ir.IntType(64), LANES)
+_FRACTION, _ONE, _BIAS = (1 << 52) - 1, 1023 << 52, 1023
+
+
+def _repeated(number: int) -> Any:
+    return ir.Constant(_BITS, [number] * LANES)
+
+
+def _split_exponent(builder: Any, number: Any) -> tuple[Any, Any]:
+    """Return a non-negative vector as parts in [1, 2) and powers of two; zero stays zero."""
+    bits = builder.bitcast(number, _BITS)
+    exponent = builder.lshr(bits, _repeated(52))
+    fraction = builder.or_(builder.and_(bits, _repeated(_FRACTION)), _repeated(_ONE))
+    is_zero = builder.icmp_unsigned("==", exponent, _repeated(0))
+    zero = ir.Constant(_VECTOR, [0.0] * LANES)
+    part = builder.select(is_zero, zero, builder.bitcast(fraction, _VECTOR))
+    return part, builder.sub(exponent, _repeated(_BIAS))
+
+
+def _sum_of_lanes(builder: Any, vectors: list[Any]) -> Any:
+    total = vectors[0]
+    for vector in vectors[1:]:
+        total = builder.fadd(total, vector)
+    lanes = [builder.extract_element(total, ir.Constant(_INT32, i)) for i in range(LANES)]
+    pairs = [builder.fadd(*lanes[i : i + 2]) for i in (0, 2)]
+    return builder.fadd(*pairs)
+
+
+@intrinsic
+def multiply_row(_, out, row, factors, prior, first, cells, begin, end, lanes):
+    """out[row] = factors[prior] · Π over cells begin:end of factors[cell]; return its sum."""
+    width = lanes.count
+    index = types.intp
+    signature = types.float64(out, index, factors, index, index, cells, index, index, lanes)
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        out, factors, cells = (_Array(context, builder, kinds[k], args[k]) for k in (0, 2, 5))
+        row, prior, first, begin, end = (args[k] for k in (1, 3, 4, 6, 7))
+        source = factors.vectors(prior, first, width)
+        products = [cgutils.alloca_once_value(builder, factors.load(p)) for p in source]
+        with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (cell, _):
+            source = factors.vectors(cells.index(cell), first, width)
+            for product, pointer in zip(products, source, strict=True):
+                builder.store(builder.fmul(builder.load(product), factors.load(pointer)), product)
+        values = [builder.load(product) for product in products]
+        for value, pointer in zip(values, out.vectors(row, first, width), strict=True):
+            out.store(value, pointer)
+        return _sum_of_lanes(builder, values)
+
+    return signature, codegen
+
+
+@intrinsic
+def multiply_long_row(
+    _, out, exponents, row, factors, prior, first, cells, begin, end, step, lanes
+):
+    """Do as `multiply_row`, out[row] · 2**exponents[row] being the product: nothing underflows.
+
+    Powers of two are set aside after every `step` cells; a step's product must not underflow.
+    """
+    width = lanes.count
+    index = types.intp
+    signature = types.void(
+        out, exponents, index, factors, index, index, cells, index, index, index, lanes
+    )
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        out, exponents = (_Array(context, builder, kinds[k], args[k]) for k in (0, 1))
+        factors, cells = (_Array(context, builder, kinds[k], args[k]) for k in (3, 6))
+        row, prior, first, begin, end, step = (args[k] for k in (2, 4, 5, 7, 8, 9))
+        products, powers = [], []
+        for pointer in factors.vectors(prior, first, width):
+            part, power = _split_exponent(builder, factors.load(pointer))
+            products.append(cgutils.alloca_once_value(builder, part))
+            powers.append(cgutils.alloca_once_value(builder, power))
+        one = ir.Constant(begin.type, 1)
+        with cgutils.for_range_slice(builder, begin, end, step) as (start, _):
+            stop = builder.add(start, step)
+            stop = builder.select(builder.icmp_signed("<", stop, end), stop, end)
+            with cgutils.for_range_slice(builder, start, stop, one) as (cell, _):
+                source = factors.vectors(cells.index(cell), first, width)
+                for product, pointer in zip(products, source, strict=True):
+                    next_ = builder.fmul(builder.load(product), factors.load(pointer))
+                    builder.store(next_, product)
+            for product, power in zip(products, powers, strict=True):
+                part, more = _split_exponent(builder, builder.load(product))
+                builder.store(part, product)
+                builder.store(builder.add(builder.load(power), more), power)
+        for product, pointer in zip(products, out.vectors(row, first, width), strict=True):
+            out.store(builder.load(product), pointer)
+        for power, pointer in zip(powers, exponents.vectors(row, first, width), strict=True):
+            out.store(builder.bitcast(builder.load(power), _VECTOR), pointer)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def add_row(_, out, prior, rows, row, scale, first, cells, begin, end, lanes):
+    """Add scale · rows[row] to out[prior], and to out[cell] for all cells begin:end."""
+    width = lanes.count
+    index = types.intp
+    signature = types.void(
+        out, index, rows, index, types.float64, index, cells, index, index, lanes
+    )
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        out, rows, cells = (_Array(context, builder, kinds[k], args[k]) for k in (0, 2, 6))
+        prior, row, scale, first, begin, end = (args[k] for k in (1, 3, 4, 5, 7, 8))
+        factor = _broadcast(builder, scale)
+        source = rows.vectors(row, first, width)
+        added = [builder.fmul(factor, rows.load(pointer)) for pointer in source]
+
+        def add_to(target):
+            for vector, pointer in zip(added, out.vectors(target, first, width), strict=True):
+                out.store(builder.fadd(out.load(pointer), vector), pointer)
+
+        add_to(prior)
+        with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (cell, _):
+            add_to(cells.index(cell))
+        return context.get_dummy_value()
+
+    return signature, codegen

@@ -1,0 +1,127 @@
+"""Maximum likelihood from incomplete rows: EM, accelerated by SQUAREM and never going back.
+
+An EM step at a model gives the model's log-likelihood and the next model (docs/math.md, eq. 20).
+From two steps the third point is extrapolated (eq. 22) and taken if it is better than the second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jointpmf.solvers.loop import State
+from jointpmf.solvers.objective import Point
+from jointpmf.solvers.rows import SMALLEST, Expectation, Rows
+
+FIRST_STRIDE, STRIDE_GROWTH = 4.0, 4.0
+"""Longest extrapolation at first, and what a success at that length multiplies it by."""
+
+KEPT = 0.1
+"""An extrapolated probability keeps at least this part of what the last step gave: from zero no
+EM step returns."""
+
+
+@dataclass(frozen=True)
+class EMState(State):
+    """A model, its objective, and where an EM step leads from it."""
+
+    stack: np.ndarray | None = None
+    next_stack: np.ndarray | None = None
+
+
+class EM:
+    """Expectation maximisation over observed cells, as a solver for the loop.
+
+    Parameters
+    ----------
+    rows : Rows
+        What was observed.
+    rank : int
+        Number of components.
+    pseudo_counts : array of shape (levels, 1), optional
+        Dirichlet smoothing: what is added to the expected counts of every level (eq. 21).
+    accelerated : bool
+        Whether to extrapolate; without it every iteration is one EM step.
+    """
+
+    relative = False
+    floor = 0.0
+
+    def __init__(
+        self,
+        rows: Rows,
+        rank: int,
+        pseudo_counts: np.ndarray | None = None,
+        accelerated: bool = True,
+    ) -> None:
+        self.domain = rows.domain
+        self.expectation = Expectation(rows, rank)
+        self.accelerated = accelerated
+        self._prior = pseudo_counts
+        self._starts = self.domain.offsets[:-1]
+        self._sizes = np.diff(self.domain.offsets)
+        self._stride = FIRST_STRIDE
+
+    def start(self, point: Point) -> EMState:
+        """Return the state at a feasible point."""
+        self._stride = FIRST_STRIDE
+        return self._at(self.expectation.stack(point))
+
+    def step(self, state: State) -> EMState:
+        """Return the state after one EM step, and an extrapolation if that is better."""
+        assert isinstance(state, EMState)
+        assert state.stack is not None
+        assert state.next_stack is not None
+        plain = self._at(state.next_stack)
+        if not self.accelerated:
+            return plain
+        assert plain.next_stack is not None
+        first = state.next_stack - state.stack
+        bend = plain.next_stack - state.next_stack - first
+        size = float(np.linalg.norm(bend))
+        wished = float(np.linalg.norm(first)) / size if size > 0 else 1.0
+        stride = min(wished, self._stride)
+        if not stride > 1:
+            return plain
+        ahead = state.stack + 2 * stride * first + stride**2 * bend
+        ahead = self._feasible(np.maximum(ahead, KEPT * plain.next_stack), plain.next_stack)
+        jumped = self._at(ahead)
+        if jumped.objective <= plain.objective:
+            if wished >= self._stride:
+                self._stride *= STRIDE_GROWTH
+            return jumped
+        self._stride = max(stride / STRIDE_GROWTH, FIRST_STRIDE)
+        return plain
+
+    def expected_counts(self, state: EMState) -> np.ndarray:
+        """Return how often each level is expected with each component; their own are last."""
+        assert state.stack is not None
+        return self.expectation.counts(state.stack)[0][:, : self.expectation.rank]
+
+    def _at(self, stack: np.ndarray) -> EMState:
+        counts, log_likelihood = self.expectation.counts(stack)
+        if self._prior is not None:
+            rank = self.expectation.rank
+            counts[:-1, :rank] += self._prior
+            with np.errstate(divide="ignore"):
+                log_likelihood += float((self._prior * np.log(stack[:-1, :rank])).sum())
+        return EMState(
+            self.expectation.point(stack),
+            -log_likelihood / self.expectation.rows.total,
+            stack=stack,
+            next_stack=self._feasible(counts, stack),
+        )
+
+    def _feasible(self, stack: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+        """Return columns and weights that sum to one; where they are all zero, those otherwise."""
+        totals = np.empty_like(stack)
+        totals[:-1] = np.repeat(
+            np.add.reduceat(stack[:-1], self._starts, axis=0), self._sizes, axis=0
+        )
+        totals[-1] = stack[-1].sum()
+        out = self.expectation.empty_stack()
+        np.divide(stack, totals, out=out, where=totals > 0)
+        np.copyto(out, otherwise, where=totals <= 0)
+        out[out < SMALLEST] = 0.0
+        return out

@@ -1,0 +1,325 @@
+"""Rows against components: the E-step, compiled and shared over threads.
+
+A row is the list of its observed cells, each the position of a level among all levels of all
+variables. Rows are taken in fixed chunks that have sums of their own, so that the bits depend
+neither on the number of threads nor on the size of a block (docs/math.md, eq. 20).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from jointpmf.domain import Domain
+from jointpmf.encoding import Codes
+from jointpmf.kernels import compiled
+from jointpmf.pmf import JointPMF
+from jointpmf.solvers.objective import Point, aligned_zeros
+from jointpmf.solvers.vectors import (
+    LANES,
+    MAX_LANES,
+    add_row,
+    multiply_long_row,
+    multiply_row,
+)
+from jointpmf.threads import run_all
+
+BLOCK_ROWS = 64
+"""Rows whose posteriors are held at once; any number gives the same bits."""
+
+CHUNK_ROWS, MAX_CHUNKS, CHUNK_BYTES = 1024, 32, 2**26
+"""Rows of a chunk at least, how many chunks there are at most, and the memory of their sums."""
+
+SMALLEST = 1e-30
+"""Smaller probabilities of a level are zero: so few can be told apart in a product."""
+
+SAFE = 290.0
+"""Decimal digits that a product of doubles may lose before it underflows."""
+
+NEGLIGIBLE = 1e-20
+"""Rows with less than this part of all weight change nothing, and are left out."""
+
+LN2 = np.log(2.0)
+
+POWERS = np.append(2.0 ** -np.arange(1000), 0.0)
+"""Powers of two by which one component may lie behind another; further behind is zero."""
+
+IMPOSSIBLE = -(2**62)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The distinct rows of a table: their observed cells, and how often each was seen.
+
+    Attributes
+    ----------
+    cells, ptr : arrays
+        Row m has the cells ptr[m]:ptr[m + 1], positions in the stacked levels of all variables.
+    weights, total : array, float
+        How often, or with which weight, each row was seen; and the sum of that.
+    n_empty : int
+        Rows of the table that had no observed cell; they say nothing and are left out.
+    """
+
+    domain: Domain
+    cells: np.ndarray
+    ptr: np.ndarray
+    weights: np.ndarray
+    n_empty: int = 0
+
+    @classmethod
+    def of_codes(cls, codes: Codes, sample_weight: np.ndarray | None = None) -> Rows:
+        """Return the distinct rows of a table in an order that does not depend on its own."""
+        weights = np.ones(codes.n_rows) if sample_weight is None else sample_weight
+        observed = (codes.columns >= 0).any(axis=0)
+        used = np.flatnonzero(observed & (weights > NEGLIGIBLE * weights.sum()))
+        columns = codes.columns if len(used) == codes.n_rows else codes.columns[:, used]
+        firsts, inverse = _distinct(columns, codes.domain.sizes)
+        columns = columns[:, firsts]
+        ptr = np.zeros(len(firsts) + 1, np.int64)
+        np.cumsum((columns >= 0).sum(axis=0), out=ptr[1:])
+        n_levels = int(codes.domain.offsets[-1])
+        cells = np.empty(ptr[-1], np.uint16 if n_levels < 2**16 else np.uint32)
+        list_cells(columns, codes.domain.offsets, ptr, cells)
+        return cls(
+            codes.domain,
+            cells,
+            ptr,
+            np.bincount(inverse, weights=weights[used], minlength=len(firsts)),
+            int(codes.n_rows - observed.sum()),
+        )
+
+    def __len__(self) -> int:
+        """Return the number of distinct rows."""
+        return len(self.weights)
+
+    @cached_property
+    def total(self) -> float:
+        """The weight of all rows."""
+        return float(self.weights.sum())
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """How often each level of each variable was seen."""
+        weights = np.repeat(self.weights, np.diff(self.ptr))
+        return np.bincount(self.cells, weights, minlength=int(self.domain.offsets[-1]))
+
+    @cached_property
+    def marginal(self) -> np.ndarray:
+        """The probability of each level of each variable, over the rows that observe it."""
+        totals = np.add.reduceat(self.counts, self.domain.offsets[:-1])
+        return self.counts / np.repeat(totals, self.domain.sizes)
+
+    def cells_of(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the observed cells of some rows, and for each the position of its row in those."""
+        lengths = np.diff(self.ptr)[which]
+        owner = np.repeat(np.arange(len(which)), lengths)
+        first = np.cumsum(lengths) - lengths
+        return owner, self.cells[(self.ptr[which] - first)[owner] + np.arange(len(owner))]
+
+    def taken(self, which: np.ndarray) -> Rows:
+        """Return some of the rows."""
+        ptr = np.concatenate([[0], np.cumsum(np.diff(self.ptr)[which])])
+        return Rows(self.domain, self.cells_of(which)[1], ptr, self.weights[which])
+
+
+def _distinct(columns: np.ndarray, sizes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first row of each kind, and the kind of each row."""
+    room = math.prod(size + 1 for size in sizes)
+    if room < 2**64:  # the row as one number
+        radix = np.cumprod([1, *(size + 1 for size in sizes[:-1])], dtype=np.uint64)
+    else:  # as a hash of it
+        odd = 2 * np.random.default_rng(0).integers(2**63, size=len(sizes)) + 1
+        radix = odd.astype(np.uint64)
+    keys = row_keys(columns, radix)
+    _, firsts, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    if room >= 2**64 and any((column[firsts][inverse] != column).any() for column in columns):
+        _, firsts, inverse = np.unique(columns, axis=1, return_index=True, return_inverse=True)
+    return firsts, inverse
+
+
+class Expectation:
+    """The E-step of some rows for models of one rank, with its working memory.
+
+    A model is a `stack`: the factors of all variables, one row per level, and the weights as the
+    last row; columns are padded with zeros to whole vectors.
+    """
+
+    def __init__(self, rows: Rows, rank: int) -> None:
+        self.rows, self.rank = rows, rank
+        self.lanes = (0,) * _panel_width(rank)
+        self.width = -(-rank // len(self.lanes)) * len(self.lanes)
+        self.n_levels = int(rows.domain.offsets[-1])
+        size = 8 * (self.n_levels + 1) * self.width
+        n_chunks = min(len(rows) // CHUNK_ROWS, MAX_CHUNKS, CHUNK_BYTES // size)
+        self._bounds = np.linspace(0, len(rows), max(n_chunks, 1) + 1).astype(np.int64)
+        self._counts = [self.empty_stack() for _ in self._bounds[1:]]
+        self._logs = np.empty(len(rows))
+
+    def empty_stack(self) -> np.ndarray:
+        """Return a stack of zeros."""
+        return aligned_zeros(self.n_levels + 1, self.width)
+
+    def stack(self, point: Point) -> np.ndarray:
+        """Return a point as a stack."""
+        stack = self.empty_stack()
+        stack[:-1, : self.rank] = point.factors
+        stack[-1, : self.rank] = point.weights
+        return stack
+
+    def point(self, stack: np.ndarray) -> Point:
+        """Return the point that a stack is."""
+        return Point(stack[-1, : self.rank], stack[:-1, : self.rank])
+
+    def counts(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return how often each level is expected with each component, and Σ log-likelihood."""
+        self._run(stack, self._counts)
+        counts = self._counts[0].copy()
+        for chunk in self._counts[1:]:
+            counts += chunk
+        return counts, self._log_likelihood()
+
+    def log_likelihood(self, stack: np.ndarray) -> float:
+        """Return the sum of the rows' log-likelihoods."""
+        self._run(stack, [np.empty((0, self.width))] * len(self._counts))
+        return self._log_likelihood()
+
+    def log_likelihoods(self, stack: np.ndarray) -> np.ndarray:
+        """Return the log-likelihood of each distinct row."""
+        self._run(stack, [np.empty((0, self.width))] * len(self._counts))
+        return self._logs.copy()
+
+    def _log_likelihood(self) -> float:
+        return float(np.multiply(self.rows.weights, self._logs).sum())
+
+    def _run(self, stack: np.ndarray, counts: list[np.ndarray]) -> None:
+        digits = -math.log10(stack[stack > 0].min())
+        n_safe = max(int(SAFE / max(digits, 1e-3)) - 1, 1)
+
+        def chunk(k: int) -> None:
+            counts[k][:] = 0
+            add_expected_counts(
+                self.rows.cells,
+                self.rows.ptr,
+                self.rows.weights,
+                stack,
+                n_safe,
+                self._bounds[k],
+                self._bounds[k + 1],
+                BLOCK_ROWS,
+                counts[k],
+                self._logs,
+                self.lanes,
+            )
+
+        run_all([partial(chunk, k) for k in range(len(counts))])
+
+
+def log_likelihoods(rows: Rows, pmf: JointPMF) -> np.ndarray:
+    """Return the log-likelihood of each distinct row under a model."""
+    expectation = Expectation(rows, pmf.rank)
+    return expectation.log_likelihoods(expectation.stack(Point.of_pmf(pmf)))
+
+
+def _panel_width(rank: int) -> int:
+    """Return how many components one pass over a row serves: least padding, then most."""
+    widths = range(LANES, MAX_LANES + 1, LANES)
+    return min(widths, key=lambda width: (-(-rank // width) * width, -width))
+
+
+@compiled
+def row_keys(columns, radix):
+    """Return Σ over variables of (code + 1) · radix, modulo 2**64, for each row."""
+    keys = np.zeros(columns.shape[1], np.uint64)
+    for n in range(len(columns)):
+        for row in range(columns.shape[1]):
+            keys[row] += np.uint64(columns[n, row] + 1) * radix[n]
+    return keys
+
+
+@compiled
+def list_cells(columns, offsets, ptr, cells):
+    """Set cells[ptr[row]:ptr[row + 1]] to the row's observed cells, as positions in the stack."""
+    for row in range(columns.shape[1]):
+        at = ptr[row]
+        for n in range(len(columns)):
+            if columns[n, row] >= 0:
+                cells[at] = offsets[n] + columns[n, row]
+                at += 1
+
+
+@compiled
+def add_expected_counts(
+    cells, ptr, row_weights, factors, n_safe, begin, end, block, counts, logs, lanes
+):
+    """Add to `counts` what rows begin:end expect, and set logs[row] to their log-likelihoods.
+
+    `n_safe` is how many cells can be multiplied without underflow. Without `counts` (no rows) only
+    the log-likelihoods are computed.
+    """
+    width = len(lanes)
+    rank = factors.shape[1]
+    prior = len(factors) - 1
+    posterior = np.empty((block, rank))
+    exponents = np.empty((block, rank), np.int64)
+    scales = np.empty(block)
+    for first_row in range(begin, end, block):
+        size = min(block, end - first_row)
+        for k in range(size):
+            row = first_row + k
+            start, stop = ptr[row], ptr[row + 1]
+            if stop - start <= n_safe:
+                total = 0.0
+                for first in range(0, rank, width):
+                    total += multiply_row(
+                        posterior, k, factors, prior, first, cells, start, stop, lanes
+                    )
+                power = 0
+            else:
+                for first in range(0, rank, width):
+                    multiply_long_row(
+                        posterior,
+                        exponents,
+                        k,
+                        factors,
+                        prior,
+                        first,
+                        cells,
+                        start,
+                        stop,
+                        n_safe,
+                        lanes,
+                    )
+                total, power = _align(posterior, exponents, k)
+            logs[row] = power
+            scales[k] = total
+        for k in range(size):
+            logs[first_row + k] = np.log(scales[k]) + LN2 * logs[first_row + k]
+        if len(counts) == 0:
+            continue
+        for k in range(size):
+            row = first_row + k
+            scale = row_weights[row] / scales[k] if scales[k] > 0.0 else 0.0
+            for first in range(0, rank, width):
+                add_row(
+                    counts, prior, posterior, k, scale, first, cells, ptr[row], ptr[row + 1], lanes
+                )
+
+
+@compiled
+def _align(posterior, exponents, k):
+    """Give all of posterior[k] its largest exponent; return the sum and that exponent."""
+    rank = posterior.shape[1]
+    top = IMPOSSIBLE
+    for f in range(rank):
+        if posterior[k, f] > 0.0 and exponents[k, f] > top:
+            top = exponents[k, f]
+    total = 0.0
+    for f in range(rank):
+        behind = min(top - exponents[k, f], len(POWERS) - 1) if posterior[k, f] > 0.0 else 0
+        posterior[k, f] *= POWERS[behind]
+        total += posterior[k, f]
+    return total, top

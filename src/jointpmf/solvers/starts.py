@@ -1,0 +1,165 @@
+"""Where EM begins: the closed form on counted triples, merged or single rows, or at random.
+
+The surest of them begins with more components than asked, at rows of the data, and after some
+steps merges those that lose least by it: every component of the truth has had a row near it.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from jointpmf.counting import count_tables
+from jointpmf.domain import Domain
+from jointpmf.encoding import Codes
+from jointpmf.pmf import JointPMF
+from jointpmf.solvers.algebraic import Groups, grown, point_of_groups, room_of
+from jointpmf.solvers.em import EM
+from jointpmf.solvers.objective import Point
+from jointpmf.solvers.rows import Rows
+from jointpmf.threads import one_blas_thread
+
+SURPLUS, SURPLUS_STEPS = 2, 5
+"""How many times the rank merging begins with, and the EM steps before it."""
+
+ROW_PART = 0.5
+"""Probability that a component which begins at a row gives to that row's own levels."""
+
+INTERIOR, MERGED_INTERIOR = 0.2, 0.01
+"""Part of the marginals in a closed-form start, whose zeros are noise, and in a merged one."""
+
+MAX_STACKED = 2**23
+"""Cells of the largest tensor of stacked triples that the closed form is asked for."""
+
+
+def random_point(domain: Domain, rank: int, generator: np.random.Generator) -> Point:
+    """Return equal weights and columns drawn uniformly from the simplex."""
+    columns = [generator.dirichlet(np.ones(size), rank).T for size in domain.sizes]
+    return Point(np.full(rank, 1 / rank), np.concatenate(columns))
+
+
+def mixed(point: Point, marginal: np.ndarray, part: float) -> Point:
+    """Return a point with a part of the marginals in every column."""
+    return Point(point.weights, (1 - part) * point.factors + part * marginal[:, None])
+
+
+def point_at_rows(rows: Rows, rank: int, generator: np.random.Generator) -> Point:
+    """Return components that lean towards one row of the data each, chosen by weight."""
+    domain = rows.domain
+    chosen = generator.choice(len(rows), rank, len(rows) < rank, rows.weights / rows.total)
+    component, cells = rows.cells_of(chosen)
+    variable = np.repeat(np.arange(len(domain)), domain.sizes)
+    is_seen = np.zeros((len(domain), rank), bool)
+    is_seen[variable[cells], component] = True
+    factors = np.where(is_seen[variable], 1 - ROW_PART, 1.0) * rows.marginal[:, None]
+    factors[cells, component] += ROW_PART
+    return Point(np.full(rank, 1 / rank), factors)
+
+
+def point_of_merged_rows(rows: Rows, rank: int, generator: np.random.Generator) -> Point:
+    """Return a point that began with a surplus of components, merged where that loses least."""
+    return _settled(rows, point_at_rows(rows, SURPLUS * rank, generator), rank)
+
+
+def enlarged_point(pmf: JointPMF, rows: Rows, rank: int, generator: np.random.Generator) -> Point:
+    """Return a point of larger rank than a model, to which components at rows were added."""
+    added = point_at_rows(rows, rank, generator)
+    weights = np.concatenate([pmf.weights, added.weights]) / 2
+    factors = np.hstack([np.concatenate(pmf.factors), added.factors])
+    return _settled(rows, Point(weights, factors), rank)
+
+
+def _settled(rows: Rows, point: Point, rank: int) -> Point:
+    """Return what some EM steps and then mergers make of too many components."""
+    em = EM(rows, len(point.weights))
+    state = em.start(point)
+    for _ in range(SURPLUS_STEPS):
+        state = em.step(state)
+    counts = em.expected_counts(state)
+    return mixed(merged(counts, rows.domain.offsets, rank), rows.marginal, MERGED_INTERIOR)
+
+
+def merged(counts: np.ndarray, offsets: np.ndarray, rank: int) -> Point:
+    """Return the point left when components are merged, two at a time, down to a rank.
+
+    What a merger loses of the expected log-likelihood is a difference of entropies (docs/math.md,
+    eq. 23); `counts` has a row per level, and the components' own as the last.
+    """
+    table = np.ascontiguousarray(counts.T)
+    fits = _fit_of(table, offsets)
+    losses = np.full((len(table), len(table)), np.inf)
+    for f in range(len(table) - 1):
+        losses[f, f + 1 :] = fits[f] + fits[f + 1 :] - _fit_of(table[f] + table[f + 1 :], offsets)
+    alive = np.ones(len(table), bool)
+    while alive.sum() > rank:
+        f, g = divmod(int(losses.argmin()), len(losses))
+        table[f] += table[g]
+        alive[g] = False
+        losses[g], losses[:, g] = np.inf, np.inf
+        fits[f] = _fit_of(table[f], offsets)
+        others = np.flatnonzero(alive & (np.arange(len(alive)) != f))
+        loss = fits[f] + fits[others] - _fit_of(table[f] + table[others], offsets)
+        losses[np.minimum(others, f), np.maximum(others, f)] = loss
+    kept = table[alive].T
+    totals = np.repeat(np.add.reduceat(kept[:-1], offsets[:-1]), np.diff(offsets), axis=0)
+    uniform = 1 / np.repeat(np.diff(offsets), np.diff(offsets))[:, None]
+    with np.errstate(invalid="ignore"):
+        factors = np.where(totals > 0, kept[:-1] / totals, uniform)
+    return Point(kept[-1] / kept[-1].sum(), factors)
+
+
+def _fit_of(counts: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return Σ over levels of count · log(count / count of its variable), per component."""
+    levels = counts[..., :-1]
+    totals = np.add.reduceat(levels, offsets[:-1], axis=-1)
+    return _sum_x_log_x(levels) - _sum_x_log_x(totals)
+
+
+def _sum_x_log_x(x: np.ndarray) -> np.ndarray:
+    return (x * np.log(np.maximum(x, 1e-300))).sum(axis=-1)
+
+
+def point_in_closed_form(
+    codes: Codes, weights: np.ndarray | None, rank: int, generator: np.random.Generator
+) -> Point | None:
+    """Return the closed form of the triples across one grouping of the variables, if it has one."""
+    domain = codes.domain
+    if len(domain) < 3:
+        return None
+    seeds = [[int(n)] for n in generator.permutation(len(domain))[:3]]
+    first, second, third = grown(domain, _Everything(), seeds, rank, generator)
+    groups = (tuple(first), tuple(second), tuple(third))
+    rooms = [room_of(domain, group) for group in groups]
+    n_cells = np.prod([sum(domain.sizes[n] for n in group) for group in groups], dtype=float)
+    if min(rooms[:2]) < rank or rooms[2] < 2 or n_cells > MAX_STACKED:
+        return None
+    triples = CountedTriples(codes, weights, groups)
+    with one_blas_thread:
+        return point_of_groups(domain, triples, groups, rank, generator)
+
+
+class CountedTriples:
+    """The triples across three groups of variables, each over the rows that observe it."""
+
+    def __init__(self, codes: Codes, weights: np.ndarray | None, groups: Groups) -> None:
+        triples = [tuple(sorted(triple)) for triple in product(*groups)]
+        self._counts = dict(zip(triples, count_tables(codes, triples, weights), strict=True))
+
+    def holding(self, n: int) -> list[frozenset[int]]:
+        """Return no triple: variables outside of the groups are left to the first EM step."""
+        return []
+
+    def table(self, triple: tuple[int, int, int]) -> np.ndarray:
+        """Return the probabilities of three variables, axes in the order asked."""
+        key = tuple(sorted(triple))
+        counts = np.asarray(self._counts[key], np.float64)
+        probabilities = counts / (counts.sum() or 1.0)
+        return probabilities.transpose([key.index(n) for n in triple])
+
+
+class _Everything:
+    """The set of all triples: any can be counted."""
+
+    def __contains__(self, triple: object) -> bool:
+        return True
