@@ -15,11 +15,15 @@ test: .venv/test
 paper: .venv/demo
 	$(BIN)/python -m paper.synthetic
 
-bench: .venv/demo
+bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.sweep
 	$(BIN)/python -m benchmarks.counting
 	$(BIN)/python -m benchmarks.sampling
 	$(BIN)/python -m benchmarks.exact
+	JOINTPMF_PEERS=.venv-peers/bin/python $(BIN)/python -m benchmarks.likelihood
+	$(BIN)/python -m benchmarks.latent_class
+	$(BIN)/python -m benchmarks.density
+	$(BIN)/python -m benchmarks.estimation
 
 format: .venv/test
 	$(BIN)/ruff format .
@@ -31,5 +35,11 @@ format: .venv/test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	touch $@
 
+# What we are compared with has an environment of its own, and is never a dependency.
+.venv-peers/done:
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check stepmix
+	touch $@
+
 clean:
-	rm -rf .venv
+	rm -rf .venv .venv-peers

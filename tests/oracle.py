@@ -4,7 +4,7 @@ Nothing here is clever and nothing here imports the code that it checks, except 
 containers. Einsum over variables uses integer sublists with the component as index 0.
 """
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -191,3 +191,97 @@ def all_cells(domain):
 def random_domain(generator, n_variables, largest=4):
     """Return a small domain of unequal alphabets."""
     return jp.Domain.of_sizes(generator.integers(1, largest + 1, n_variables).tolist())
+
+
+def random_table(generator, domain, n_rows, holes=0.0):
+    """Return rows of codes drawn level by level, some cells of which are missing."""
+    rows = np.column_stack([generator.integers(0, size, n_rows) for size in domain.sizes])
+    rows[generator.random(rows.shape) < holes] = -1
+    return rows
+
+
+def log_terms(weights, factors, row):
+    """Return log(weight · probability of the row's observed cells) of every component."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.asarray(weights))
+        for factor, code in zip(factors, row, strict=True):
+            if code >= 0:
+                logs = logs + np.log(factor[code])
+    return logs
+
+
+def log_probability(weights, factors, row):
+    """Return the log-probability of a row's observed cells, the largest term set apart."""
+    logs = log_terms(weights, factors, row)
+    top = logs.max()
+    return top + np.log(np.exp(logs - top).sum()) if top > -np.inf else -np.inf
+
+
+def expected_counts(weights, factors, rows, row_weights):
+    """Return C_n of every variable and C, row by row; a row that cannot happen adds nothing."""
+    levels, components = [np.zeros(factor.shape) for factor in factors], np.zeros(len(weights))
+    for row, row_weight in zip(rows, row_weights, strict=True):
+        total = log_probability(weights, factors, row)
+        if total == -np.inf:
+            continue
+        posterior = row_weight * np.exp(log_terms(weights, factors, row) - total)
+        components += posterior
+        for table, code in zip(levels, row, strict=True):
+            if code >= 0:
+                table[code] += posterior
+    return levels, components
+
+
+def em_step(weights, factors, rows, row_weights, pseudo_counts=None):
+    """Return weights and factors after one EM step; a column without counts stays as it is."""
+    levels, components = expected_counts(weights, factors, rows, row_weights)
+    for n, extra in enumerate(pseudo_counts or []):
+        levels[n] = levels[n] + np.asarray(extra)[:, None]
+    moved = []
+    for factor, counts in zip(factors, levels, strict=True):
+        totals = counts.sum(axis=0)
+        moved.append(np.where(totals > 0, counts / np.where(totals > 0, totals, 1), factor))
+    return components / components.sum(), moved
+
+
+def em_objective(weights, factors, rows, row_weights, pseudo_counts=None):
+    """Return minus the mean of the log-likelihood of the rows and the log of the prior."""
+    total = 0.0
+    for row, row_weight in zip(rows, row_weights, strict=True):
+        total += row_weight * log_probability(weights, factors, row)
+    if pseudo_counts is not None:
+        for factor, extra in zip(factors, pseudo_counts, strict=True):
+            for column in factor.T:
+                total += sum(a * np.log(p) for a, p in zip(extra, column, strict=True))
+    return -total / sum(row_weights)
+
+
+def merging_loss(counts, offsets, f, g):
+    """Return what one component in place of two loses, level by level."""
+
+    def fit(column):
+        total = 0.0
+        for begin, end in pairwise(offsets):
+            part = column[begin:end]
+            total += sum(c * np.log(c / part.sum()) for c in part if c > 0)
+        return total
+
+    return fit(counts[:, f]) + fit(counts[:, g]) - fit(counts[:, f] + counts[:, g])
+
+
+def merged_components(counts, offsets, rank):
+    """Return the counts left when the two cheapest components are merged again and again."""
+    columns = list(np.array(counts).T)
+    while len(columns) > rank:
+        table = np.array(columns).T
+        pairs = [(f, g) for f in range(len(columns)) for g in range(f)]
+        f, g = min(pairs, key=lambda pair: merging_loss(table, offsets, *pair))
+        columns[g] = columns[g] + columns[f]
+        del columns[f]
+    return np.array(columns).T
+
+
+def is_feasible(domain, weights, factors):
+    """Tell whether weights and stacked columns are non-negative and sum to one."""
+    parts = [np.asarray(weights)[:, None], *np.split(factors, domain.offsets[1:-1])]
+    return all(p.min() >= 0 and np.abs(p.sum(axis=0) - 1).max() < 1e-12 for p in parts)

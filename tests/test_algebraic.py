@@ -125,7 +125,9 @@ class TestGroupings:
     def test_all_triples_across_are_known_and_the_rank_has_room(self, known, rank):
         sizes = [3, 4, 3, 5, 4, 3]
         marginals = planted(sizes, 2, 0).marginals(subsets=names(*PARTIAL[known]))
-        found = list(groupings(marginals.domain, Triples(marginals), rank, np.random.default_rng(0)))
+        found = list(
+            groupings(marginals.domain, Triples(marginals), rank, np.random.default_rng(0))
+        )
         everything = {frozenset(t) for t in PARTIAL[known]}
         for groups in found:
             assert {frozenset(t) for t in product(*groups)} <= everything
@@ -140,7 +142,9 @@ class TestGroupings:
         marginals = planted([3] * 6, 2, 0).marginals(3)
         # two stacks of five variables at most, the third has one: 1 + 2 · 2 and 1 + 3 · 2
         assert list(groupings(marginals.domain, Triples(marginals), 5, np.random.default_rng(0)))
-        assert not list(groupings(marginals.domain, Triples(marginals), 6, np.random.default_rng(0)))
+        assert not list(
+            groupings(marginals.domain, Triples(marginals), 6, np.random.default_rng(0))
+        )
 
     def test_triples_are_found_in_larger_tables_with_axes_as_asked(self):
         truth = planted([2, 3, 4, 5], 3, 0)
@@ -166,14 +170,18 @@ class TestExactMarginals:
         monkeypatch.setattr(algebraic, "MAX_STACK", 1)
         truth = jp.random_pmf(jp.Domain.of_sizes([4] * 8), 3, seed)
         marginals = truth.marginals(3)
-        for groups in groupings(marginals.domain, Triples(marginals), 3, np.random.default_rng(seed)):
+        for groups in groupings(
+            marginals.domain, Triples(marginals), 3, np.random.default_rng(seed)
+        ):
             assert sum(map(len, groups)) == 3
         assert_recovered(truth, marginals)
 
     def test_many_variables(self, seed):
         truth = jp.random_pmf(jp.Domain.of_sizes([4] * 20), 3, seed)
         marginals = truth.marginals(3)
-        first = next(groupings(marginals.domain, Triples(marginals), 3, np.random.default_rng(seed)))
+        first = next(
+            groupings(marginals.domain, Triples(marginals), 3, np.random.default_rng(seed))
+        )
         assert sum(map(len, first)) < 20
         assert_recovered(truth, marginals)
 

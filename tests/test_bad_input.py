@@ -1,5 +1,7 @@
 """Bad input gets one clear sentence that names the culprit, as a JointPMFError."""
 
+import logging
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -256,8 +258,212 @@ def test_a_fit_that_makes_no_sense_is_refused(call, message):
     assert_refused(call, message)
 
 
+def fit_rows(rows=ROWS, rank=2, **options):
+    return jp.fit_rows(rows, rank, **({"domain": DOMAIN, "random_state": 0} | options))
+
+
+UNSEEN = np.array([[0, -1], [1, -1]])
+WEIGHED = np.array([[0, -1], [1, -1], [1, 2]])
+NOTHING = np.array([[-1, -1], [-1, -1]])
+MASK = np.zeros((3, 2), bool)
+COLUMN_MASK = np.array([[False, True]] * 3)
+
+
+@cases(
+    ("no table", lambda: fit_rows("table.csv"), "not str"),
+    ("no rows", lambda: fit_rows(pl.DataFrame({"a": [], "b": []})), "empty"),
+    ("no rows of codes", lambda: fit_rows(jp.Codes(DOMAIN, np.zeros((0, 2), int))), "empty"),
+    ("a column without a cell", lambda: fit_rows(UNSEEN), "'b' has no observed cell"),
+    ("no cell at all", lambda: fit_rows(NOTHING), "'a', 'b' has no observed cell"),
+    (
+        "a column that weighs nothing",
+        lambda: fit_rows(WEIGHED, sample_weight=[1, 1, 0]),
+        "'b' has no observed cell",
+    ),
+    ("unknown level", lambda: fit_rows([[0, 1], [0, 9]]), "'b' holds 9 in row 1"),
+    ("infinite cell", lambda: fit_rows([[0, 1], [0, np.inf]]), "'b' holds inf in row 1"),
+    ("weight negative", lambda: fit_rows(sample_weight=[1, 1, -2]), "row 2 is -2"),
+    ("weight NaN", lambda: fit_rows(sample_weight=[1, np.nan, 1]), "row 1 is nan"),
+    ("weight infinite", lambda: fit_rows(sample_weight=[np.inf, 1, 1]), "row 0 is inf"),
+    ("weights all zero", lambda: fit_rows(sample_weight=[0, 0, 0]), "all sample weights are zero"),
+    ("weights too few", lambda: fit_rows(sample_weight=[1, 1]), "2 sample weights for 3 rows"),
+    ("weights of two axes", lambda: fit_rows(sample_weight=[[1, 1, 1]]), "3 sample weights"),
+    ("weights of text", lambda: fit_rows(sample_weight=["x"] * 3), "sample weights .*numbers"),
+    ("method", lambda: fit_rows(method="magic"), "method .*'magic'"),
+    ("method None", lambda: fit_rows(method=None), "method .*None"),
+    ("max_iter negative", lambda: fit_rows(max_iter=-1), "max_iter .*-1"),
+    ("max_iter no integer", lambda: fit_rows(max_iter=2.5), "max_iter .*2.5"),
+    ("max_iter bool", lambda: fit_rows(max_iter=True), "max_iter .*True"),
+    ("tol negative", lambda: fit_rows(tol=-1e-3), "tol .*-0.001"),
+    ("tol NaN", lambda: fit_rows(tol=np.nan), "tol .*nan"),
+    ("tol infinite", lambda: fit_rows(tol=np.inf), "tol .*inf"),
+    ("tol of text", lambda: fit_rows(tol="x"), "tol .*'x'"),
+    ("n_init zero", lambda: fit_rows(n_init=0), "n_init .*not 0"),
+    ("n_init no integer", lambda: fit_rows(n_init=1.5), "n_init .*1.5"),
+    ("n_average zero", lambda: fit_rows(n_average=0), "n_average .*not 0"),
+    ("n_average of text", lambda: fit_rows(n_average="2"), "n_average .*'2'"),
+    ("smoothing negative", lambda: fit_rows(smoothing=-0.5), "smoothing .*-0.5"),
+    ("smoothing NaN", lambda: fit_rows(smoothing=np.nan), "smoothing .*nan"),
+    ("smoothing of text", lambda: fit_rows(smoothing="much"), "smoothing .*'much'"),
+    ("towards", lambda: fit_rows(smoothing=1.0, towards="mean"), "towards .*'mean'"),
+    ("towards without smoothing", lambda: fit_rows(towards=None), "towards .*None"),
+    ("start", lambda: fit_rows(start="magic"), "start .*'magic'"),
+    ("start of the other method", lambda: fit_rows(start="algebraic"), "start .*'algebraic'"),
+    ("start of an array", lambda: fit_rows(start=np.ones(2)), "start .*array"),
+    ("start None", lambda: fit_rows(start=None), "start .*None"),
+    ("start of a wrong rank", lambda: fit_rows(start=OTHER_RANK), "start .*rank 3.*not of rank 2"),
+    ("start of a wrong domain", lambda: fit_rows(start=OTHER_DOMAIN), "start .*x0.*domain"),
+    ("callback", lambda: fit_rows(callback=3), "callback .*callable.*3"),
+    ("random_state", lambda: fit_rows(random_state="x"), "random_state .*'x'"),
+    ("a domain that is none", lambda: fit_rows(domain=["a", "b"]), "a Domain"),
+    ("bins of no column", lambda: fit_rows(domain=None, bins={"z": 2}), "'z'.*no column"),
+    ("validation 0", lambda: fit_rows(validation=0), "validation .*fraction.*not 0"),
+    ("validation 1", lambda: fit_rows(validation=1), "validation .*fraction.*not 1"),
+    ("validation -0.1", lambda: fit_rows(validation=-0.1), "validation .*not -0.1"),
+    ("validation of no row", lambda: fit_rows(validation=0.01), "both sides, not 0.01"),
+    ("validation of all rows", lambda: fit_rows(validation=0.99), "both sides, not 0.99"),
+    ("validation True", lambda: fit_rows(validation=True), "not bool"),
+    ("validation of text", lambda: fit_rows(validation="x"), "not str"),
+    ("validation unknown", lambda: fit_rows(validation=[[0, 9]]), "'b' holds 9 in row 0"),
+    ("validation of no cell", lambda: fit_rows(validation=NOTHING), "validation .*observed cell"),
+    ("no validation cell", lambda: fit_rows(validation=MASK), "no cell of the validation part"),
+    (
+        "validation cells of a shape",
+        lambda: fit_rows(validation=MASK[:2]),
+        r"validation cells of shape \(2, 2\).*\(3, 2\)",
+    ),
+    ("a hidden column", lambda: fit_rows(validation=COLUMN_MASK), "'b' has no observed cell"),
+)
+def test_rows_that_cannot_be_fitted_are_refused(call, message):
+    assert_refused(call, message)
+
+
+def by_marginals(**options):
+    return fit_rows(method="marginals", **({"order": 2} | options))
+
+
+@cases(
+    ("smoothing", lambda: by_marginals(smoothing=1.0), "smoothing.*method='likelihood'"),
+    ("validation", lambda: by_marginals(validation=0.5), "validation.*method='likelihood'"),
+    ("validation rows", lambda: by_marginals(validation=ROWS), "method='likelihood'"),
+    ("n_init", lambda: by_marginals(n_init=2), "n_init.*method='likelihood'"),
+    ("n_average", lambda: by_marginals(n_average=2), "n_average.*method='likelihood'"),
+    ("start at rows", lambda: by_marginals(start="rows"), "start .*'rows'"),
+    ("order 0", lambda: by_marginals(order=0), "order .*not 0"),
+    ("order too large", lambda: by_marginals(order=3), "order 3 need 3 variables; there are 2"),
+    ("callback", lambda: by_marginals(callback=3), "callback .*callable.*3"),
+    ("weights all zero", lambda: by_marginals(sample_weight=[0, 0, 0]), "'a', 'b' together"),
+)
+def test_what_only_likelihood_can_do_is_refused_by_marginals(call, message):
+    assert_refused(call, message)
+
+
+class TestOddRowsAreFitted:
+    def test_rows_without_a_cell_are_ignored_and_counted(self, caplog):
+        rows = np.array([[0, 2], [1, 0], [1, 1]])
+        with caplog.at_level(logging.INFO, logger="jointpmf"):
+            found = fit_rows(np.vstack([NOTHING, rows]), smoothing=0.1).pmf
+        assert "2 rows have no observed cell and are ignored" in caplog.text
+        np.testing.assert_array_equal(found.table(), fit_rows(rows, smoothing=0.1).pmf.table())
+
+    def test_a_level_never_seen_has_probability_zero(self):
+        pmf = fit_rows([[0, 2], [1, 0], [0, 0]]).pmf
+        np.testing.assert_array_equal(pmf.factors[1][1], 0)
+        assert np.isfinite(pmf.table()).all()
+
+    @pytest.mark.parametrize("start", ["auto", "rows", "random"])
+    def test_a_rank_above_the_number_of_distinct_rows_fits_and_warns(self, caplog, start):
+        solution = fit_rows(rank=7, start=start)
+        assert "the rank 7 is larger than the number of distinct rows, 3" in caplog.text
+        assert solution.objective == pytest.approx(np.log(3), abs=1e-6)
+        assert np.isfinite(solution.pmf.table()).all()
+
+    def test_a_single_row_is_certain(self, caplog):
+        assert fit_rows([[1, 2]], rank=1).pmf.table()[1, 2] == 1
+        assert not caplog.records
+
+    def test_an_impossible_row_has_log_probability_minus_infinity_and_is_named(self, caplog):
+        logs = ONE_SIDED.log_probability([[0, 0], [0, 2], [1, 0]])
+        np.testing.assert_allclose(logs, [np.log(0.5), -np.inf, -np.inf])
+        assert "2 rows have probability zero, row 1 first" in caplog.text
+
+
+def choose(ranks=(1, 2), criterion="bic", rows=ROWS, **options):
+    return jp.choose_rank(rows, ranks, criterion, **({"domain": DOMAIN} | options))
+
+
+def folds(**options):
+    return choose(criterion="validation", **options)
+
+
+@cases(
+    ("no rank", lambda: choose([]), "no rank"),
+    ("rank 0", lambda: choose([1, 0]), "rank .*not 0"),
+    ("rank no integer", lambda: choose([1.5]), "rank .*1.5"),
+    ("rank of text", lambda: choose("ab"), "rank .*'a'"),
+    ("criterion", lambda: choose(criterion="magic"), "criterion .*'magic'"),
+    ("criterion in capitals", lambda: choose(criterion="BIC"), "criterion .*'BIC'"),
+    ("criterion None", lambda: choose(criterion=None), "criterion .*None"),
+    ("too many folds", lambda: folds(n_folds=4), "3 rows .*4 folds"),
+    ("one fold", lambda: folds(n_folds=1), "n_folds .*not 1"),
+    ("folds no integer", lambda: folds(n_folds=2.5), "n_folds .*2.5"),
+    ("rows for a criterion", lambda: choose(validation=ROWS), "criterion='validation'"),
+    ("validation of no cell", lambda: folds(validation=NOTHING), "no held-out row"),
+    ("validation as a part", lambda: folds(validation=0.2), "not float"),
+    ("validation unknown", lambda: folds(validation=[[0, 9]]), "'b' holds 9 in row 0"),
+    ("no rows", lambda: choose(rows=np.zeros((0, 2))), "empty"),
+    ("a column without a cell", lambda: choose(rows=UNSEEN), "'b' has no observed cell"),
+    ("weight negative", lambda: choose(sample_weight=[1, 1, -2]), "row 2 is -2"),
+    ("weights all zero", lambda: choose(sample_weight=[0, 0, 0]), "all sample weights are zero"),
+    ("weights too few", lambda: folds(sample_weight=[1, 1]), "2 sample weights for 3 rows"),
+    ("random_state", lambda: choose(random_state="x"), "random_state .*'x'"),
+    ("smoothing", lambda: choose(smoothing=-1), "smoothing .*-1"),
+    ("max_iter", lambda: choose(max_iter=-1), "max_iter .*-1"),
+)
+def test_a_rank_that_cannot_be_chosen_is_refused(call, message):
+    assert_refused(call, message)
+
+
+def bootstrap(rank=1, rows=ROWS, **options):
+    return jp.bootstrap_test(rows, rank, **({"domain": DOMAIN, "n_bootstrap": 1} | options))
+
+
+@cases(
+    ("no tables", lambda: bootstrap(n_bootstrap=0), "n_bootstrap .*not 0"),
+    ("tables no integer", lambda: bootstrap(n_bootstrap=9.5), "n_bootstrap .*9.5"),
+    ("no rows", lambda: bootstrap(rows=np.zeros((0, 2))), "empty"),
+    ("a column without a cell", lambda: bootstrap(rows=UNSEEN), "'b' has no observed cell"),
+    ("random_state", lambda: bootstrap(random_state="x"), "random_state .*'x'"),
+    ("tol", lambda: bootstrap(tol=-1), "tol .*-1"),
+)
+def test_what_cannot_be_tested_is_refused(call, message):
+    assert_refused(call, message)
+
+
+@cases(
+    ("no table", lambda: jp.summary(PMF, 3), "not int"),
+    ("no rows", lambda: jp.summary(PMF, np.zeros((0, 2))), "no row"),
+    ("no cell", lambda: jp.summary(PMF, NOTHING), "no row .*observed cell"),
+    ("unknown level", lambda: jp.summary(PMF, [[0, 9]]), "'b' holds 9 in row 0"),
+    ("weight negative", lambda: jp.summary(PMF, ROWS, [1, -1, 1]), "row 1 is -1"),
+    ("weights too few", lambda: jp.summary(PMF, ROWS, [1]), "1 sample weights for 3 rows"),
+    ("average of nothing", lambda: jp.average([]), "one JointPMF or more"),
+    ("average of arrays", lambda: jp.average([EVEN]), "JointPMF"),
+    ("average of domains", lambda: jp.average([PMF, OTHER_DOMAIN]), "same domain"),
+    ("weight of a model negative", lambda: jp.average([PMF, PMF], [1, -1]), "model 1 is -1"),
+    ("weight of a model NaN", lambda: jp.average([PMF, PMF], [np.nan, 1]), "model 0 is nan"),
+    ("weights of models zero", lambda: jp.average([PMF, PMF], [0, 0]), "models are zero"),
+    ("weights of models", lambda: jp.average([PMF, PMF], [1]), "1 weights for 2 models"),
+    ("weights of models text", lambda: jp.average([PMF], ["x"]), "weights are not numbers"),
+)
+def test_what_cannot_be_summarised_or_averaged_is_refused(call, message):
+    assert_refused(call, message)
+
+
 @pytest.mark.parametrize(
-    "ask", [fit, lambda rank: jp.random_pmf(DOMAIN, rank)], ids=["fit", "random"]
+    "ask",
+    [fit, lambda rank: fit_rows(rank=rank), bootstrap, lambda rank: jp.random_pmf(DOMAIN, rank)],
+    ids=["fit", "fit rows", "bootstrap", "random"],
 )
 @pytest.mark.parametrize("rank", [0, -1, 1.5, 2.0, True, None, "2"])
 def test_a_rank_that_is_no_positive_whole_number_is_refused(ask, rank):

@@ -268,3 +268,41 @@ def test_blas_gets_its_threads_back_also_when_contexts_interleave():
     assert {library["num_threads"] for library in controller.info()} == {1}
     threads.one_blas_thread.__exit__(None, None, None)
     assert [library["num_threads"] for library in controller.info()] == before
+
+
+class TestAverage:
+    DOMAIN = jp.Domain.of_sizes([2, 3, 4])
+
+    def pmfs(self):
+        return [sparse_pmf(self.DOMAIN, rank, seed) for seed, rank in enumerate((1, 2, 4))]
+
+    def test_the_table_is_the_average_of_the_tables(self):
+        pmfs = self.pmfs()
+        mean = jp.average(pmfs)
+        assert mean.rank == 7
+        assert mean.domain == self.DOMAIN
+        expected = sum(oracle.joint(pmf) for pmf in pmfs) / 3
+        np.testing.assert_allclose(oracle.joint(mean), expected, atol=1e-15)
+
+    def test_weights_of_any_scale_are_shares(self):
+        pmfs = self.pmfs()
+        tables = [oracle.joint(pmf) for pmf in pmfs]
+        expected = 0.5 * tables[0] + 0.125 * tables[1] + 0.375 * tables[2]
+        for weights in [4, 1, 3], np.array([0.4, 0.1, 0.3]), (4e200, 1e200, 3e200):
+            found = oracle.joint(jp.average(pmfs, weights))
+            np.testing.assert_allclose(found, expected, atol=1e-15)
+
+    def test_a_model_of_weight_zero_changes_nothing(self):
+        pmfs = self.pmfs()
+        found = jp.average(pmfs, weights=[0, 1, 0])
+        np.testing.assert_allclose(found.table(), pmfs[1].table(), atol=1e-15)
+
+    def test_one_model_is_its_own_average(self):
+        (pmf, *_) = self.pmfs()
+        np.testing.assert_array_equal(jp.average(iter([pmf])).table(), pmf.table())
+
+    def test_every_query_is_linear_in_the_members(self):
+        pmfs = self.pmfs()
+        rows = random_rows(self.DOMAIN, np.random.default_rng(0))
+        expected = np.mean([pmf.probability(rows) for pmf in pmfs], axis=0)
+        np.testing.assert_allclose(jp.average(pmfs).probability(rows), expected, atol=1e-15)

@@ -1,8 +1,7 @@
 """The joint probability mass function of many discrete variables.
 
-Learn it from low-order marginals (`fit_marginals`) or from an incomplete table
-(`MarginalSet.from_table`), and ask it anything (`JointPMF`). Nothing prints: messages go to the
-logger "jointpmf".
+Learn it from an incomplete table (`fit_rows`) or from low-order marginals (`fit_marginals`), and
+ask it anything (`JointPMF`). Nothing prints: messages go to the logger "jointpmf".
 """
 
 import logging

@@ -38,6 +38,9 @@ START_WORK, STEP_WORK = 6e9, 2e5
 MAX_CANDIDATES, MIN_CANDIDATES, CANDIDATE_STEPS = 32, 3, 50
 """Starts that are tried, and the iterations each of them gets."""
 
+AGREEMENT = 1e-7
+"""Starts that differ by less, in nats per row, are as good as each other: the surest is taken."""
+
 MIN_ROWS_PER_COMPONENT = 100
 """Rows that are tried with are a sample of the data, unless that would have fewer than this."""
 
@@ -309,7 +312,8 @@ class _Fit:
             found.append((self._iterate(tried, point, **options), name))
             if found[-1][0].status is Status.STOPPED:
                 break
-        best, name = min(found, key=lambda pair: _badness(pair[0]))
+        least = min(_badness(solution) for solution, _ in found)
+        best, name = next(pair for pair in found if _badness(pair[0]) <= least + AGREEMENT)
         if found[-1][0].status is Status.STOPPED:
             best = replace(best, status=Status.STOPPED)
         return best, f"{name}: the best of {len(found)} starts"

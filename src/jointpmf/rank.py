@@ -93,16 +93,18 @@ class RankCurve:
 
     def __str__(self) -> str:
         """Return the curve as a table, the chosen rank marked."""
-        name = "held-out" if self.criterion == "validation" else self.criterion.upper()
+        has_errors = self.criterion == "validation"
+        score_name = "held-out" if has_errors else self.criterion.upper()
         lines = [
-            f"{'rank':>6} {name:>14} {'± error':>9} {'fitted':>11} {'parameters':>11} {'s':>8}"
+            f"{'rank':>6} {score_name:>12}{' ± error' if has_errors else ''}"
+            f" {'fitted':>12} {'parameters':>11}"
         ]
         for s in self.scores:
-            error = "" if math.isnan(s.standard_error) else f"{s.standard_error:.4f}"
+            error = f" {s.standard_error:7.4f}" if has_errors else ""
             mark = " ←" if s.rank == self.rank else ""
             lines.append(
-                f"{s.rank:>6} {s.score:>14.4f} {error:>9} {s.log_likelihood:>11.4f} "
-                f"{s.n_parameters:>11} {s.seconds:>8.2f}{mark}"
+                f"{s.rank:>6} {s.score:>12.4f}{error} {s.log_likelihood:>12.4f} "
+                f"{s.n_parameters:>11}{mark}"
             )
         return "\n".join(lines)
 

@@ -22,12 +22,12 @@ KEPT = 0.1
 EM step returns."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EMState(State):
     """A model, its objective, and where an EM step leads from it."""
 
-    stack: np.ndarray | None = None
-    next_stack: np.ndarray | None = None
+    stack: np.ndarray
+    next_stack: np.ndarray
 
 
 class EM:
@@ -71,12 +71,9 @@ class EM:
     def step(self, state: State) -> EMState:
         """Return the state after one EM step, and an extrapolation if that is better."""
         assert isinstance(state, EMState)
-        assert state.stack is not None
-        assert state.next_stack is not None
-        plain = self._at(state.next_stack)
+        plain = self.plain_step(state)
         if not self.accelerated:
             return plain
-        assert plain.next_stack is not None
         first = state.next_stack - state.stack
         bend = plain.next_stack - state.next_stack - first
         size = float(np.linalg.norm(bend))
@@ -94,9 +91,12 @@ class EM:
         self._stride = max(stride / STRIDE_GROWTH, FIRST_STRIDE)
         return plain
 
+    def plain_step(self, state: EMState) -> EMState:
+        """Return the state after one EM step."""
+        return self._at(state.next_stack)
+
     def expected_counts(self, state: EMState) -> np.ndarray:
         """Return how often each level is expected with each component; their own are last."""
-        assert state.stack is not None
         return self.expectation.counts(state.stack)[0][:, : self.expectation.rank]
 
     def _at(self, stack: np.ndarray) -> EMState:

@@ -1,0 +1,333 @@
+"""The validation part against brute force, and the loop that stops by it."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jointpmf as jp
+import oracle
+from jointpmf.encoding import Codes
+from jointpmf.solvers.em import EM
+from jointpmf.solvers.held_out import HeldOut, held_out_cells
+from jointpmf.solvers.loop import State, iterate
+from jointpmf.solvers.objective import Point
+from jointpmf.solvers.rows import Rows
+from jointpmf.solvers.starts import point_at_rows
+
+
+def random_problem(seed, n_variables=4, n_rows=25, holes=0.3, rank=3):
+    """Return a model, a table with holes, and weights of its rows."""
+    generator = np.random.default_rng(seed)
+    domain = oracle.random_domain(generator, n_variables)
+    table = oracle.random_table(generator, domain, n_rows, holes)
+    table[0] = 0
+    return jp.random_pmf(domain, rank, generator), table, generator.random(n_rows) + 0.1
+
+
+def cost_of_rows(pmf, table, weights=None):
+    held_out = HeldOut(Rows.of_codes(Codes(pmf.domain, np.asarray(table)), weights), pmf.rank)
+    return held_out.cost(Point.of_pmf(pmf))
+
+
+def cost_of_cells(pmf, table, hidden, weights=None):
+    codes = Codes(pmf.domain, np.asarray(table))
+    rows, given_rows = held_out_cells(codes, np.asarray(hidden), weights)
+    return HeldOut(rows, pmf.rank, given_rows).cost(Point.of_pmf(pmf))
+
+
+def expected_cost_of_cells(pmf, table, hidden, weights):
+    """Return minus the mean of log P(hidden cell | the cells of its row that are not hidden)."""
+    logs, total = 0.0, 0.0
+    for row, is_hidden, weight in zip(table.tolist(), hidden, weights, strict=True):
+        visible = [-1 if hide else code for code, hide in zip(row, is_hidden, strict=True)]
+        for n, code in enumerate(row):
+            if is_hidden[n] and code >= 0:
+                logs += weight * np.log(oracle.row_prediction(pmf, visible, n)[code])
+                total += weight
+    return -logs / total
+
+
+class TestRows:
+    @settings(max_examples=40, deadline=None)
+    @given(st.integers(0, 10**6), st.integers(1, 5), st.sampled_from([0.0, 0.3, 0.8]))
+    def test_the_cost_is_minus_the_mean_log_probability(self, seed, n_variables, holes):
+        pmf, table, weights = random_problem(seed, n_variables, holes=holes)
+        is_seen = (table >= 0).any(axis=1)
+        logs = [np.log(oracle.row_probability(pmf, row)) for row in table[is_seen]]
+        expected = -np.average(logs, weights=weights[is_seen])
+        assert cost_of_rows(pmf, table, weights) == pytest.approx(expected, rel=1e-10, abs=1e-12)
+        assert cost_of_rows(pmf, table) == pytest.approx(-np.mean(logs), rel=1e-10, abs=1e-12)
+
+    def test_it_is_that_of_the_point_given(self):
+        pmf, table, _ = random_problem(0)
+        other = jp.random_pmf(pmf.domain, 3, 99)
+        held_out = HeldOut(Rows.of_codes(Codes(pmf.domain, table)), 3)
+        first = held_out.cost(Point.of_pmf(pmf))
+        assert held_out.cost(Point.of_pmf(other)) == cost_of_rows(other, table) != first
+        assert held_out.cost(Point.of_pmf(pmf)) == first
+
+    def test_impossible_rows_are_finite_and_dear(self):
+        pmf = jp.JointPMF(jp.Domain.of_sizes([2, 2]), [0.5, 0.5], [np.eye(2), np.eye(2)])
+        possible = [[0, 0], [1, 1]]
+        costs = [cost_of_rows(pmf, possible + [[0, 1]] * k) for k in range(3)]
+        assert costs[0] == pytest.approx(np.log(2))
+        assert np.isfinite(costs).all()
+        assert costs[0] + 100 < costs[1] < costs[2]
+
+
+class TestCells:
+    @settings(max_examples=40, deadline=None)
+    @given(
+        st.integers(0, 10**6),
+        st.integers(1, 5),
+        st.sampled_from([0.0, 0.3]),
+        st.sampled_from([0.1, 0.5, 1.0]),
+    )
+    def test_the_cost_is_that_of_each_cell_given_what_is_not_hidden(
+        self, seed, n_variables, holes, part
+    ):
+        pmf, table, weights = random_problem(seed, n_variables, holes=holes)
+        hidden = np.random.default_rng(seed + 1).random(table.shape) < part
+        hidden[0, 0] = True
+        expected = expected_cost_of_cells(pmf, table, hidden, weights)
+        found = cost_of_cells(pmf, table, hidden, weights)
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        ones = np.ones(len(table))
+        expected = expected_cost_of_cells(pmf, table, hidden, ones)
+        assert cost_of_cells(pmf, table, hidden) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+    def test_other_hidden_cells_of_a_row_are_not_used(self):
+        domain = jp.Domain.of_sizes([2, 2, 2])
+        pmf = jp.JointPMF(domain, [0.5, 0.5], [np.array([[0.9, 0.1], [0.1, 0.9]])] * 3)
+        two, one = ([[True, True, False]], [[True, False, False]])
+        given_one = 0.9 * 0.9 + 0.1 * 0.1
+        assert cost_of_cells(pmf, [[0, 0, 0]], two) == pytest.approx(-np.log(given_one))
+        given_two = (0.9**3 + 0.1**3) / (0.9**2 + 0.1**2)
+        assert cost_of_cells(pmf, [[0, 0, 0]], one) == pytest.approx(-np.log(given_two))
+
+    def test_hidden_cells_that_are_missing_do_not_count(self):
+        pmf, table, _ = random_problem(1)
+        hidden = np.zeros(table.shape, bool)
+        hidden[:3] = True
+        without = hidden & (table >= 0)
+        assert without.sum() < hidden.sum()
+        assert cost_of_cells(pmf, table, hidden) == cost_of_cells(pmf, table, without)
+
+    def test_a_row_and_the_same_without_its_cell_are_returned(self):
+        codes = Codes(jp.Domain.of_sizes([2, 3, 2]), np.array([[1, 2, 0], [0, -1, 1]]))
+        hidden = np.array([[True, True, False], [False, True, True]])
+        rows, given_rows = held_out_cells(codes, hidden, np.array([2.0, 3.0]))
+        found = {
+            tuple(rows.cells[a:b].tolist()): w
+            for a, b, w in zip(rows.ptr[:-1], rows.ptr[1:], rows.weights, strict=True)
+        }
+        assert found == {(1, 5): 2.0, (4, 5): 2.0, (0, 6): 3.0}
+        assert sorted(given_rows.cells.tolist()) == [0, 5]
+        assert sorted(given_rows.weights.tolist()) == [3.0, 4.0]
+
+    def test_a_cell_alone_in_its_row_has_its_marginal(self):
+        pmf = jp.random_pmf(jp.Domain.of_sizes([3, 2]), 2, 0)
+        expected = -np.log(pmf.marginal(["x0"]).table()[2])
+        table, hidden = [[2, -1], [2, 1]], [[True, False], [False, False]]
+        assert cost_of_cells(pmf, table, hidden) == pytest.approx(expected)
+
+    def test_an_impossible_cell_is_finite_and_dear(self):
+        pmf = jp.JointPMF(jp.Domain.of_sizes([2, 2]), [0.5, 0.5], [np.eye(2), np.eye(2)])
+        table = np.array([[0, 0], [0, 1]])
+        hidden = np.array([[True, False], [True, False]])
+        assert cost_of_cells(pmf, table[:1], hidden[:1]) == pytest.approx(0)
+        assert 100 < cost_of_cells(pmf, table, hidden) < np.inf
+
+
+class Script:
+    """A solver whose objectives are written down; the point says which iteration it is."""
+
+    floor = -np.inf
+
+    def __init__(self, objectives, relative=False):
+        self.domain = jp.Domain.of_sizes([2])
+        self.objectives, self.relative = list(objectives), relative
+        self.at = 0
+
+    def start(self, point):
+        return State(self.point(0), self.objectives[0])
+
+    def step(self, state):
+        self.at += 1
+        last = min(self.at, len(self.objectives) - 1)
+        return State(self.point(self.at), self.objectives[last])
+
+    def point(self, iteration):
+        return Point(np.ones(1), np.array([[0.001 * iteration], [1 - 0.001 * iteration]]))
+
+
+class Costs:
+    """A validation part whose costs are written down."""
+
+    def __init__(self, costs, patience):
+        self.costs, self.patience = costs, patience
+
+    def cost(self, point):
+        return self.costs[iteration_of(point.factors[0, 0])]
+
+
+def iteration_of(probability):
+    return round(1000 * float(probability))
+
+
+def run(objectives, costs=None, patience=3, max_iter=50, tol=0.0, relative=False, **options):
+    solver = Script(objectives, relative)
+    validation = None if costs is None else Costs(costs, patience)
+    return iterate(
+        solver,
+        solver.point(0),
+        max_iter=max_iter,
+        tol=tol,
+        validation=validation,
+        **options,
+    )
+
+
+def returned(solution):
+    """Return which iteration's model a solution holds."""
+    return iteration_of(solution.pmf.factors[0][0, 0])
+
+
+FALLING = [float(100 - k) for k in range(51)]
+
+
+class TestStoppingByValidation:
+    def test_the_best_model_is_returned_after_patience(self):
+        solution = run(FALLING, [5, 4, 3, 2, 3, 2.5, 4, 1, 0], patience=3)
+        assert solution.status is jp.Status.VALIDATED
+        assert returned(solution) == 3
+        assert solution.n_iter == 6
+        assert (solution.validation, solution.objective) == (2, 97)
+        assert "validation part stopped improving" in str(solution)
+
+    def test_an_improvement_in_time_starts_patience_anew(self):
+        solution = run(FALLING, [5, 4, 4.5, 4.5, 3, 6, 6, 6, 0], patience=3)
+        assert (returned(solution), solution.n_iter) == (4, 7)
+
+    def test_the_first_of_equals_is_the_best(self):
+        solution = run(FALLING, [5, 4, 4, 4, 4, 4], patience=3)
+        assert (returned(solution), solution.n_iter) == (1, 4)
+
+    def test_the_start_can_be_the_best(self):
+        solution = run(FALLING, [1, 2, 3, 4, 5], patience=2)
+        assert (returned(solution), solution.n_iter) == (0, 2)
+        assert solution.objective == 100
+
+    def test_the_history_has_every_cost(self):
+        costs = [5, 4, 3, 2, 3, 2.5, 4]
+        solution = run(FALLING, costs, patience=3)
+        assert [step.validation for step in solution.history] == costs
+        assert [step.objective for step in solution.history] == FALLING[:7]
+
+    def test_without_one_the_history_and_the_solution_have_none(self):
+        solution = run(FALLING, max_iter=4)
+        assert [step.validation for step in solution.history] == [None] * 5
+        assert solution.validation is None
+        assert returned(solution) == 4
+
+    def test_the_budget_can_end_before_patience(self):
+        solution = run(FALLING, [5, 3, 4, 4, 4], patience=10, max_iter=4)
+        assert (solution.status, returned(solution)) == (jp.Status.MAX_ITER, 1)
+
+    def test_convergence_can_come_before_patience(self):
+        solution = run([9, 8, 7, 7, 7, 7], [5, 3, 4, 4, 4, 4], patience=10, tol=1e-6)
+        assert (solution.status, returned(solution)) == (jp.Status.CONVERGED, 1)
+        assert solution.n_iter == 4
+        assert (solution.objective, solution.validation) == (8, 3)
+
+    def test_a_callback_sees_the_cost_and_the_best_is_returned_all_the_same(self):
+        seen = []
+
+        def callback(step, pmf):
+            seen.append((step.validation, iteration_of(pmf.factors[0][0, 0])))
+            return step.iteration == 3
+
+        solution = run(FALLING, [5, 2, 4, 4, 4], patience=10, callback=callback)
+        assert seen == [(2, 1), (4, 2), (4, 3)]
+        assert (solution.status, returned(solution)) == (jp.Status.STOPPED, 1)
+
+    def test_without_one_the_lowest_objective_is_the_best(self):
+        assert returned(run([9, 8, 7, 8, 9, 10], max_iter=5)) == 2
+
+
+class TestTolerance:
+    """Two steps in a row must be small: as an amount, or as a part of the objective."""
+
+    STEPS = tuple(1000.0 - 0.5 * k for k in range(40))
+
+    @pytest.mark.parametrize(
+        ("relative", "tol", "converges"),
+        [(False, 0.4, False), (False, 0.6, True), (True, 4e-4, False), (True, 6e-4, True)],
+    )
+    def test_an_amount_or_a_part(self, relative, tol, converges):
+        solution = run(self.STEPS, tol=tol, relative=relative, max_iter=30)
+        status = jp.Status.CONVERGED if converges else jp.Status.MAX_ITER
+        assert (solution.status, solution.n_iter) == (status, 2 if converges else 30)
+
+    def test_one_small_step_is_not_enough(self):
+        solution = run([9, 8, 8, 7, 6, 6, 5, 5, 5, 4], tol=1e-3)
+        assert solution.n_iter == 8
+
+    def test_a_part_of_a_small_objective_is_smaller_than_the_amount(self):
+        objectives = [1e-3 * 0.9**k for k in range(20)]
+        assert run(objectives, tol=0.05, relative=False, max_iter=15).n_iter == 2
+        assert run(objectives, tol=0.05, relative=True, max_iter=15).n_iter == 15
+
+    def test_em_takes_amounts(self):
+        """Nats per row: a table and the same table twice converge alike."""
+        assert EM.relative is False
+        pmf, table, _ = random_problem(0, n_rows=60, rank=2)
+        start = Point.of_pmf(pmf)
+        lengths = []
+        for rows in (table, np.vstack([table, table])):
+            em = EM(Rows.of_codes(Codes(pmf.domain, rows)), 2)
+            lengths.append(iterate(em, start, max_iter=500, tol=1e-6).n_iter)
+        assert 2 < lengths[0] == lengths[1] < 500
+
+
+class TestEarlyStopping:
+    """All parts together: too many components for too few rows."""
+
+    @pytest.fixture
+    def problem(self):
+        truth = jp.random_pmf(jp.Domain.of_sizes([5] * 6), 2, random_state=0)
+        table = truth.sample(300, random_state=0, backend="codes")
+        fitted, other = (Rows.of_codes(Codes(truth.domain, t)) for t in (table[:150], table[150:]))
+        return fitted, HeldOut(other, 12), point_at_rows(fitted, 12, np.random.default_rng(0))
+
+    def test_the_model_returned_predicts_best_of_all_iterates(self, problem):
+        fitted, held_out, start = problem
+        costs = []
+
+        def callback(step, pmf):
+            costs.append(held_out.cost(Point.of_pmf(pmf)))
+
+        solution = iterate(
+            EM(fitted, 12, accelerated=False),
+            start,
+            max_iter=500,
+            tol=1e-10,
+            validation=held_out,
+            callback=callback,
+        )
+        assert solution.status is jp.Status.VALIDATED
+        assert solution.validation == min(step.validation for step in solution.history)
+        assert held_out.cost(Point.of_pmf(solution.pmf)) == pytest.approx(solution.validation)
+        np.testing.assert_allclose(costs, [step.validation for step in solution.history[1:]])
+        best = int(np.argmin([step.validation for step in solution.history]))
+        assert solution.n_iter == best + held_out.patience
+        assert solution.objective == solution.history[best].objective
+
+    def test_it_predicts_better_than_the_fit_that_converged(self, problem):
+        fitted, held_out, start = problem
+        options = {"max_iter": 500, "tol": 1e-8}
+        early = iterate(EM(fitted, 12, accelerated=False), start, validation=held_out, **options)
+        late = iterate(EM(fitted, 12), start, **options)
+        assert late.objective < early.objective
+        assert early.validation < held_out.cost(Point.of_pmf(late.pmf))

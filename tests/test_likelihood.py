@@ -1,0 +1,693 @@
+"""Maximum likelihood from rows: the contract of every solver, and the optimum by brute force."""
+
+import logging
+import signal
+import threading
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import jointpmf as jp
+import oracle
+from jointpmf import likelihood, threads
+
+VARIANTS = {
+    "auto": {},
+    "rows": {"start": "rows"},
+    "random": {"start": "random"},
+    "smoothed": {"smoothing": 0.5},
+    "smoothed towards the marginals": {"smoothing": 2.0, "towards": "marginal", "start": "rows"},
+}
+
+DOMAIN = jp.Domain.of_sizes([4, 2, 5, 3, 4])
+
+
+def separated_pmf(domain, weights, seed):
+    """Return a model whose components are easy to tell apart."""
+    generator = np.random.default_rng(seed)
+    columns = [generator.dirichlet(np.full(size, 0.3), len(weights)).T for size in domain.sizes]
+    return jp.JointPMF(domain, weights, columns)
+
+
+def with_holes(rows, part, seed=1):
+    holes = np.random.default_rng(seed).random(rows.shape) < part
+    return np.where(holes, jp.MISSING, rows)
+
+
+TRUTH = separated_pmf(DOMAIN, [0.5, 0.3, 0.2], seed=0)
+ROWS = with_holes(TRUTH.sample(400, random_state=0, backend="codes"), 0.3)
+
+
+def fit(rows=ROWS, rank=3, **options):
+    options = {"random_state": 0, "domain": DOMAIN, "max_iter": 200} | options
+    return jp.fit_rows(rows, rank, **options)
+
+
+def assert_same_bits(first, second):
+    np.testing.assert_array_equal(first.weights, second.weights)
+    for a, b in zip(first.factors, second.factors, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def feasible(pmf):
+    parts = [pmf.weights[:, None], *pmf.factors]
+    return all(p.min() >= 0 and np.abs(p.sum(axis=0) - 1).max() < 1e-12 for p in parts)
+
+
+def observed(rows):
+    return rows[(rows >= 0).any(axis=1)]
+
+
+def pseudo_counts(rows, smoothing, towards="uniform"):
+    """Return what smoothing adds to each level, by the definition (docs/math.md, eq. 21)."""
+    added = []
+    for n, size in enumerate(DOMAIN.sizes):
+        share = np.full(size, 1 / size)
+        if towards == "marginal":
+            share = oracle.count_table(rows, [n], DOMAIN.sizes) + 1
+        added.append(smoothing * size * share / share.sum())
+    return added
+
+
+def cost(pmf, rows, **smoothing):
+    """Return minus the mean log-likelihood with the prior, by brute force."""
+    rows = observed(rows)
+    added = pseudo_counts(rows, **smoothing) if smoothing else None
+    return oracle.em_objective(pmf.weights, pmf.factors, rows, np.ones(len(rows)), added)
+
+
+def textbook_step(pmf, rows, **smoothing):
+    """Return weights and factors after one EM step, row by row."""
+    rows = observed(rows)
+    added = pseudo_counts(rows, **smoothing) if smoothing else None
+    return oracle.em_step(pmf.weights, pmf.factors, rows, np.ones(len(rows)), added)
+
+
+def prior_of(variant):
+    return {k: v for k, v in VARIANTS[variant].items() if k in ("smoothing", "towards")}
+
+
+@pytest.fixture
+def few_starts(monkeypatch):
+    """Try one start of each kind, where many would only take their time."""
+    monkeypatch.setattr(likelihood, "MAX_CANDIDATES", 4)
+
+
+@pytest.mark.usefixtures("few_starts")
+@pytest.mark.parametrize("variant", VARIANTS)
+class TestContract:
+    def test_the_result_is_feasible(self, variant):
+        assert feasible(fit(**VARIANTS[variant]).pmf)
+
+    def test_the_objective_does_not_rise(self, variant):
+        objective = np.array([step.objective for step in fit(**VARIANTS[variant]).history])
+        assert len(objective) > 2
+        assert (np.diff(objective) <= 1e-12 * objective[0]).all()
+
+    def test_the_reported_objective_is_that_of_the_model(self, variant):
+        solution = fit(**VARIANTS[variant])
+        expected = cost(solution.pmf, ROWS, **prior_of(variant))
+        assert solution.objective == pytest.approx(expected, rel=1e-12)
+        assert solution.objective == solution.history[-1].objective
+
+    def test_an_optimum_is_a_fixed_point_of_the_textbook_step(self, variant):
+        pmf = fit(**VARIANTS[variant], tol=1e-14, max_iter=5000).pmf
+        weights, factors = textbook_step(pmf, ROWS, **prior_of(variant))
+        np.testing.assert_allclose(pmf.weights, weights, atol=1e-5)
+        for a, b in zip(pmf.factors, factors, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-5)
+
+    def test_the_same_seed_gives_the_same_bits(self, variant):
+        first, second = (fit(**VARIANTS[variant]).pmf for _ in range(2))
+        assert_same_bits(first, second)
+
+    def test_another_seed_begins_elsewhere(self, variant):
+        first, second = (
+            fit(**VARIANTS[variant], random_state=seed, max_iter=1).pmf for seed in (0, 1)
+        )
+        assert not np.array_equal(first.weights, second.weights)
+
+    def test_other_names_and_levels_change_nothing(self, variant):
+        renamed = jp.Domain(
+            [jp.Variable(f"v {v.name}", [f"level {x}" for x in v.levels]) for v in DOMAIN]
+        )
+        other = fit(jp.Codes(renamed, ROWS), domain=None, **VARIANTS[variant])
+        assert_same_bits(other.pmf, fit(**VARIANTS[variant]).pmf)
+        assert other.pmf.domain == renamed
+
+    def test_a_row_twice_is_a_row_of_weight_two(self, variant):
+        weights = np.where(np.arange(len(ROWS)) < 100, 2.0, 1.0)
+        double = fit(np.vstack([ROWS, ROWS[:100]]), **VARIANTS[variant])
+        weighted = fit(sample_weight=weights, **VARIANTS[variant])
+        assert_same_bits(double.pmf, weighted.pmf)
+
+    def test_the_order_of_rows_does_not_matter(self, variant):
+        shuffled = np.random.default_rng(5).permutation(ROWS)
+        assert_same_bits(fit(shuffled, **VARIANTS[variant]).pmf, fit(**VARIANTS[variant]).pmf)
+
+    def test_a_row_of_weight_zero_is_no_row(self, variant):
+        weights = (np.arange(len(ROWS)) < 300).astype(float)
+        weighted = fit(sample_weight=weights, **VARIANTS[variant])
+        assert_same_bits(weighted.pmf, fit(ROWS[:300], **VARIANTS[variant]).pmf)
+
+    def test_one_and_two_threads_give_the_same_bits(self, variant):
+        truth = jp.random_pmf(jp.Domain.of_sizes([6] * 8), 4, 0)
+        rows = truth.sample(6000, random_state=0, backend="codes")
+        found = []
+        for count in (1, 2):
+            with threads.limited_to(count):
+                options = VARIANTS[variant] | {"domain": None, "max_iter": 10}
+                found.append(fit(with_holes(rows, 0.3), 4, **options).pmf)
+        assert_same_bits(*found)
+
+
+@pytest.mark.parametrize("variant", ["random", "smoothed", "smoothed towards the marginals"])
+def test_a_step_is_the_textbook_step(variant):
+    seen = []
+    start = jp.random_pmf(DOMAIN, 3, 2)
+    options = VARIANTS[variant] | {"start": start, "max_iter": 1}
+    # a fit with a validation part is EM without extrapolation
+    fit(validation=ROWS[:5], callback=lambda _, pmf: seen.append(pmf), **options)
+    weights, factors = textbook_step(start, ROWS, **prior_of(variant))
+    np.testing.assert_allclose(seen[0].weights, weights, atol=1e-13)
+    for a, b in zip(seen[0].factors, factors, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-13)
+
+
+# seven pathologists look at 118 slides: Agresti, Categorical Data Analysis, 2002, Table 13.1;
+# the optima are those that the R package poLCA documents
+CARCINOMA = {
+    "0000000": 34, "0000100": 2, "0100000": 6, "0100001": 1, "0100100": 4, "0100101": 5,
+    "1000000": 2, "1010101": 1, "1100000": 2, "1100001": 1, "1100100": 2, "1100101": 7,
+    "1100111": 1, "1101001": 1, "1101101": 2, "1101111": 3, "1110101": 13, "1110111": 5,
+    "1111101": 10, "1111111": 16,
+}  # fmt: skip
+
+
+class TestOptimum:
+    @pytest.mark.parametrize(
+        ("rank", "published"), [(1, -524.4648), (2, -317.2568), (3, -293.705), (4, -289.2858)]
+    )
+    def test_published_optima_are_reproduced(self, rank, published):
+        rows = np.array([[int(cell) for cell in pattern] for pattern in CARCINOMA])
+        counts = list(CARCINOMA.values())
+        solution = jp.fit_rows(rows, rank, sample_weight=counts, random_state=0)
+        assert -solution.objective * sum(counts) == pytest.approx(published, abs=6e-5)
+
+    def test_the_default_is_as_good_as_the_best_of_fifty_random_starts(self):
+        rows = ROWS[:60]
+        best = min(fit(rows, start="random", random_state=k).objective for k in range(50))
+        assert fit(rows).objective <= best + 1e-6
+
+    def test_a_rank_of_one_is_the_marginals(self):
+        weights = np.random.default_rng(0).random(len(ROWS))
+        solution = fit(rank=1, sample_weight=weights)
+        assert solution.status is jp.Status.CONVERGED
+        for n, factor in enumerate(solution.pmf.factors):
+            counts = oracle.count_table(ROWS, [n], DOMAIN.sizes, weights)
+            np.testing.assert_allclose(factor[:, 0], counts / counts.sum(), rtol=1e-13)
+
+    def test_a_planted_model_is_recovered_from_incomplete_rows(self):
+        rows = with_holes(TRUTH.sample(20_000, random_state=1, backend="codes"), 0.3)
+        solution = fit(rows)
+        assert -solution.objective >= TRUTH.log_probability(observed(rows)).mean()
+        assert jp.tensor_error(TRUTH, solution.pmf) < 0.05
+
+    @pytest.mark.usefixtures("few_starts")
+    def test_a_scale_of_all_weights_does_not_matter(self):
+        tables = [fit(sample_weight=np.full(len(ROWS), w)).pmf.table() for w in (1, 1e-8, 3e7)]
+        np.testing.assert_allclose(tables[1], tables[0], atol=1e-6)
+        np.testing.assert_allclose(tables[2], tables[0], atol=1e-6)
+
+    @pytest.mark.usefixtures("few_starts")
+    def test_a_thousand_variables_do_not_underflow(self):
+        generator = np.random.default_rng(0)
+        planted = np.arange(200) % 2
+        columns = np.array([[0.6, 0.4], [0.4, 0.6]])
+        rows = (generator.random((200, 1000)) < columns[1][planted][:, None]).astype(int)
+        solution = jp.fit_rows(rows, 2, random_state=0)
+        logs = solution.pmf.log_probability(rows)
+        assert logs.max() < np.log(1e-280)
+        assert solution.objective == pytest.approx(-logs.mean(), rel=1e-12)
+        found = solution.pmf.responsibilities(rows).argmax(axis=1)
+        assert (found == planted).mean() in (0, 1)
+
+    def test_variables_of_one_level_and_one_variable_alone(self):
+        one_level = jp.fit_rows([[0, 1], [0, 0], [None, 1]], 2, random_state=0).pmf
+        np.testing.assert_allclose(one_level.table(), [[1 / 3, 2 / 3]])
+        alone = jp.fit_rows([["a"], ["b"], ["b"], ["b"]], 2, random_state=0).pmf
+        np.testing.assert_allclose(alone.table(), [0.25, 0.75])
+
+
+@pytest.mark.usefixtures("few_starts")
+class TestInputs:
+    def test_every_kind_of_table_gives_the_same_model(self):
+        names = list(DOMAIN.names)
+        pandas = pd.DataFrame(np.where(ROWS < 0, np.nan, ROWS), columns=names)
+        polars = pl.DataFrame(
+            {name: [None if c < 0 else int(c) for c in ROWS[:, n]] for n, name in enumerate(names)}
+        )
+        tables = [pandas, polars, polars.to_arrow(), ROWS.tolist(), jp.Codes(DOMAIN, ROWS)]
+        assert isinstance(tables[2], pa.Table)
+        for table in tables:
+            assert_same_bits(fit(table, max_iter=20).pmf, fit(max_iter=20).pmf)
+
+    def test_levels_are_read_from_the_table_and_numbers_are_binned(self):
+        table = pl.DataFrame({"age": [20.5, 31.0, 44.0, 58.5], "vote": ["no", "yes", None, "no"]})
+        pmf = jp.fit_rows(table, 1, bins={"age": [0, 40, 100]}).pmf
+        assert pmf.domain["vote"].levels == ("no", "yes")
+        np.testing.assert_allclose(pmf.factors[0][:, 0], [0.5, 0.5])
+        np.testing.assert_allclose(pmf.factors[1][:, 0], [2 / 3, 1 / 3])
+
+
+class TestMarginalsMethod:
+    def test_it_is_fit_marginals_on_the_counted_marginals(self):
+        weights = np.random.default_rng(0).random(len(ROWS))
+        options = {"max_iter": 50, "tol": 1e-9, "random_state": 3}
+        marginals = jp.MarginalSet.from_table(ROWS, 2, weights, domain=DOMAIN)
+        expected = jp.fit_marginals(marginals, 3, **options)
+        found = fit(method="marginals", order=2, sample_weight=weights, **options)
+        assert_same_bits(found.pmf, expected.pmf)
+        assert found.objective == expected.objective
+
+    def test_the_default_is_triples(self):
+        assert {len(m.names) for m in fit(method="marginals", max_iter=3).marginals} == {3}
+
+    def test_the_start_and_the_callback_are_passed_on(self):
+        seen = []
+        start = jp.random_pmf(DOMAIN, 3, 0)
+        options = {"start": start, "max_iter": 2, "tol": 0}
+        fit(method="marginals", callback=lambda step, _: seen.append(step.iteration), **options)
+        assert seen == [1, 2]
+        assert jp.factor_error(start, fit(method="marginals", start=start, max_iter=0).pmf) < 1e-15
+
+
+@pytest.mark.usefixtures("few_starts")
+class TestLoop:
+    def test_the_budget_is_kept_and_said(self):
+        solution = fit(max_iter=7, tol=0)
+        assert solution.status is jp.Status.MAX_ITER
+        assert [step.iteration for step in solution.history] == list(range(8))
+
+    def test_convergence_is_said(self):
+        solution = fit(tol=1e-4, start="random")
+        assert solution.status is jp.Status.CONVERGED
+        last = [step.objective for step in solution.history[-3:]]
+        assert max(-np.diff(last)) < 1e-4
+
+    @pytest.mark.parametrize("start", ["auto", "rows", "random"])
+    def test_no_iterations_return_a_start_that_can_explain_the_rows(self, start):
+        solution = fit(start=start, max_iter=0)
+        assert (solution.n_iter, solution.status) == (0, jp.Status.MAX_ITER)
+        assert solution.objective == pytest.approx(cost(solution.pmf, ROWS))
+
+    def test_no_iterations_return_a_given_start(self):
+        start = jp.random_pmf(DOMAIN, 3, 5)
+        assert_same_bits(fit(start=start, max_iter=0).pmf, start)
+
+    @pytest.mark.parametrize("start", ["auto", "random"])
+    def test_the_callback_sees_every_model_and_can_stop(self, start):
+        seen = []
+
+        def callback(step, pmf):
+            seen.append((step.iteration, feasible(pmf), cost(pmf, ROWS) - step.objective))
+            return step.iteration == 4
+
+        solution = fit(start=start, callback=callback, tol=0)
+        assert [line[:2] for line in seen] == [(k, True) for k in range(1, 5)]
+        assert np.abs([line[2] for line in seen]).max() < 1e-12
+        assert solution.status is jp.Status.STOPPED
+        assert solution.n_iter == 4
+
+    def test_ctrl_c_returns_the_best_model_so_far(self):
+        def interrupt(step, _):
+            if step.iteration == 5:
+                raise KeyboardInterrupt
+
+        solution = fit(callback=interrupt, start="random", tol=0)
+        assert (solution.status, solution.n_iter) == (jp.Status.STOPPED, 5)
+        assert solution.objective == solution.history[-1].objective
+
+    def test_a_real_interrupt_in_the_middle_of_a_pass(self):
+        truth = jp.random_pmf(jp.Domain.of_sizes([6] * 8), 5, 0)
+        rows = truth.sample(5000, random_state=0, backend="codes")
+        options = {"start": truth, "domain": None}
+        fit(rows, 5, max_iter=1, **options)
+        timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+        timer.start()
+        solution = fit(rows, 5, tol=0, max_iter=10**6, **options)
+        assert solution.status is jp.Status.STOPPED
+        assert solution.n_iter > 0
+        assert feasible(solution.pmf)
+        assert solution.objective == pytest.approx(-solution.pmf.log_probability(rows).mean())
+
+    def test_nothing_is_printed_and_the_end_is_logged(self, capfd, caplog):
+        with caplog.at_level(logging.INFO, logger="jointpmf"):
+            fit(max_iter=3, tol=0)
+        assert capfd.readouterr() == ("", "")
+        assert "after 3 iterations" in caplog.text
+
+
+@pytest.mark.usefixtures("few_starts")
+class TestStarts:
+    @pytest.mark.parametrize(
+        ("start", "said"),
+        [("auto", ": the best of "), ("rows", "rows: as asked"), ("random", "random: as asked")],
+    )
+    def test_it_is_said_where_the_fit_began(self, start, said):
+        assert said in fit(start=start, max_iter=1).start
+
+    def test_an_optimum_stays(self):
+        found = fit(tol=1e-13, max_iter=5000)
+        again = fit(start=found.pmf)
+        assert again.start == "given: a JointPMF"
+        assert again.n_iter <= 3
+        np.testing.assert_allclose(again.pmf.table(), found.pmf.table(), atol=1e-7)
+
+    def test_a_start_that_excludes_rows_is_warned_of_and_mended(self, caplog):
+        generator = np.random.default_rng(0)
+        corners = [np.eye(size)[:, generator.integers(size, size=3)] for size in DOMAIN.sizes]
+        solution = fit(start=jp.JointPMF(DOMAIN, [0.2, 0.3, 0.5], corners))
+        assert "distinct rows probability zero" in caplog.text
+        assert np.isfinite([step.objective for step in solution.history]).all()
+        assert solution.objective == pytest.approx(cost(solution.pmf, ROWS))
+
+    def test_a_start_that_explains_all_rows_is_taken_as_it_is(self, caplog):
+        fit(start=jp.random_pmf(DOMAIN, 3, 0), max_iter=1)
+        assert not caplog.records
+
+
+def failing(function, calls, which):
+    """Return the function, made to fail at some of its calls."""
+
+    def wrapped(*args):
+        calls.append(args)
+        if len(calls) in which:
+            raise jp.JointPMFError(f"call {len(calls)} failed")
+        return function(*args)
+
+    return wrapped
+
+
+@pytest.mark.usefixtures("few_starts")
+class TestSeveralFits:
+    def test_the_best_is_returned_and_all_are_recorded(self):
+        solution = fit(start="random", n_init=5, max_iter=20)
+        objectives = [restart.objective for restart in solution.restarts]
+        assert len(set(objectives)) == 5
+        assert solution.objective == min(objectives)
+        assert {restart.start for restart in solution.restarts} == {"random: as asked"}
+        assert solution.objective == pytest.approx(cost(solution.pmf, ROWS))
+
+    def test_one_fit_records_no_restarts(self):
+        assert fit(max_iter=1).restarts == ()
+
+    def test_a_failing_start_is_recorded_and_not_fatal(self, monkeypatch, caplog):
+        wrapped = failing(likelihood.point_at_rows, [], {2})
+        monkeypatch.setattr(likelihood, "point_at_rows", wrapped)
+        solution = fit(start="rows", n_init=3, max_iter=5)
+        failed = solution.restarts[1]
+        assert (failed.status, failed.error) == (None, "call 2 failed")
+        assert "start number 2 failed: call 2 failed" in caplog.text
+        others = [solution.restarts[0].objective, solution.restarts[2].objective]
+        assert solution.objective == min(others) < failed.objective
+
+    @pytest.mark.parametrize("n_init", [1, 3])
+    def test_starts_that_all_fail_raise(self, monkeypatch, n_init):
+        wrapped = failing(likelihood.point_at_rows, [], {1, 2, 3})
+        monkeypatch.setattr(likelihood, "point_at_rows", wrapped)
+        with pytest.raises(jp.JointPMFError, match=f"call {n_init} failed"):
+            fit(start="rows", n_init=n_init)
+
+    def test_the_status_is_that_of_the_returned_fit(self):
+        optimum = fit(tol=1e-13, max_iter=5000).pmf
+        independent = fit(rank=1).pmf
+        saddle = jp.average([independent] * 3)
+        converged, unfinished = jp.Status.CONVERGED, jp.Status.MAX_ITER
+        for start, expected in (optimum, converged), (saddle, unfinished):
+            solution = fit(start=start, n_init=2, max_iter=3)
+            assert [r.status for r in solution.restarts] == [converged, unfinished]
+            assert solution.status is expected
+
+    def test_stopping_one_fit_stops_them_all(self):
+        solution = fit(n_init=4, start="random", callback=lambda step, _: step.iteration == 2)
+        assert solution.status is jp.Status.STOPPED
+        assert len(solution.restarts) == 1
+
+    def test_stopping_a_later_fit_is_said_also_if_an_earlier_one_is_returned(self):
+        seen = []
+
+        def callback(step, _):
+            seen.append(step.iteration)
+            return seen.count(1) == 2
+
+        optimum = fit(tol=1e-13, max_iter=5000).pmf
+        solution = fit(start=optimum, n_init=3, max_iter=3, callback=callback)
+        assert [r.status for r in solution.restarts] == [jp.Status.CONVERGED, jp.Status.STOPPED]
+        assert solution.objective == solution.restarts[0].objective
+        assert solution.status is jp.Status.STOPPED
+
+
+@pytest.fixture
+def averaged(monkeypatch):
+    """Note the members of every average."""
+    members = []
+
+    def spy(pmfs):
+        members.extend(pmfs)
+        return jp.average(pmfs)
+
+    monkeypatch.setattr(likelihood, "average", spy)
+    return members
+
+
+@pytest.mark.usefixtures("few_starts")
+class TestAverage:
+    def test_the_table_is_the_average_of_the_members(self, averaged):
+        solution = fit(n_average=3, max_iter=10)
+        assert solution.pmf.rank == 9
+        assert [pmf.rank for pmf in averaged] == [3, 3, 3]
+        expected = np.mean([oracle.joint(pmf) for pmf in averaged], axis=0)
+        np.testing.assert_allclose(solution.pmf.table(), expected, atol=1e-15)
+        assert np.abs(averaged[0].table() - averaged[1].table()).max() > 1e-4
+
+    def test_the_objective_is_that_of_the_average(self):
+        solution = fit(n_average=3, max_iter=10)
+        assert solution.objective == pytest.approx(cost(solution.pmf, ROWS), rel=1e-12)
+        assert solution.start == "the average of 3 fits"
+        assert len(solution.restarts) == 3
+
+    def test_the_same_seed_gives_the_same_bits(self):
+        first, second = (fit(n_average=2, max_iter=5, validation=0.2).pmf for _ in range(2))
+        assert_same_bits(first, second)
+
+    def test_members_that_did_not_finish_are_said(self):
+        assert fit(n_average=2, max_iter=3, tol=0).status is jp.Status.MAX_ITER
+        assert fit(n_average=2, max_iter=2000, tol=1e-4).status is jp.Status.CONVERGED
+
+    def test_stopping_averages_what_there_is(self):
+        seen = []
+
+        def callback(step, _):
+            seen.append(step.iteration)
+            return seen.count(1) == 2
+
+        solution = fit(n_average=4, max_iter=5, tol=0, callback=callback)
+        assert solution.status is jp.Status.STOPPED
+        assert solution.pmf.rank == 6
+
+
+@pytest.mark.usefixtures("few_starts")
+class TestSmoothing:
+    WIDER = jp.Domain.of_sizes([5, 2, 5, 3, 4])  # nobody has seen level 4 of x0
+
+    def test_a_level_never_seen_has_probability_zero_and_nothing_is_nan(self):
+        pmf = fit(domain=self.WIDER).pmf
+        np.testing.assert_array_equal(pmf.factors[0][4], 0)
+        assert feasible(pmf)
+        assert pmf.log_probability([[4, None, None, None, None]]) == -np.inf
+
+    @pytest.mark.parametrize("towards", ["uniform", "marginal"])
+    @pytest.mark.parametrize("start", ["auto", "rows", "random"])
+    def test_a_level_never_seen_may_happen_with_smoothing(self, towards, start):
+        solution = fit(domain=self.WIDER, smoothing=0.1, towards=towards, start=start)
+        assert solution.pmf.factors[0][4].min() > 0
+        assert np.isfinite(solution.objective)
+        assert feasible(solution.pmf)
+
+    @pytest.mark.parametrize("towards", ["uniform", "marginal"])
+    def test_columns_are_pulled_where_it_says(self, towards):
+        pmf = fit(smoothing=1e7, towards=towards).pmf
+        expected = pseudo_counts(ROWS, 1.0, towards)
+        for factor, added in zip(pmf.factors, expected, strict=True):
+            np.testing.assert_allclose(factor, np.tile(added[:, None], 3) / added.sum(), atol=1e-4)
+
+    def test_more_smoothing_fits_the_rows_less(self):
+        fits = [-fit(smoothing=s).pmf.log_probability(ROWS).mean() for s in (0, 0.1, 1, 10)]
+        assert np.all(np.diff(fits) > 0)
+
+
+def note_solutions(monkeypatch):
+    """Return a list that every run of the loop adds its solution to."""
+    ended, loop = [], likelihood.iterate
+
+    def noted(*args, **options):
+        ended.append(loop(*args, **options))
+        return ended[-1]
+
+    monkeypatch.setattr(likelihood, "iterate", noted)
+    return ended
+
+
+OTHER_ROWS = with_holes(TRUTH.sample(200, random_state=9, backend="codes"), 0.3)
+OVERFIT = {"rank": 12, "start": "rows", "max_iter": 500, "tol": 0}
+
+
+@pytest.mark.usefixtures("few_starts")
+class TestValidation:
+    def test_the_model_that_fits_other_rows_best_is_returned(self):
+        solution = fit(validation=OTHER_ROWS, **OVERFIT)
+        held_out = [step.validation for step in solution.history]
+        assert solution.status is jp.Status.VALIDATED
+        assert int(np.argmin(held_out)) == solution.n_iter - 10
+        assert solution.validation == min(held_out)
+        assert solution.validation == pytest.approx(cost(solution.pmf, OTHER_ROWS), rel=1e-12)
+        assert solution.objective == pytest.approx(cost(solution.pmf, ROWS), rel=1e-12)
+
+    def test_it_predicts_better_than_the_likeliest_model(self):
+        stopped = fit(validation=OTHER_ROWS, **OVERFIT)
+        new = TRUTH.sample(2000, random_state=10, backend="codes")
+        logs = [s.pmf.log_probability(new) for s in (stopped, fit(smoothing=1e-6, **OVERFIT))]
+        assert logs[0].mean() > logs[1].mean() + 0.05
+
+    def test_validation_rows_of_every_kind(self):
+        table = jp.Codes(DOMAIN, OTHER_ROWS)
+        polars = TRUTH.sample(50, random_state=1)
+        for given in table, polars, polars.to_pandas():
+            assert fit(validation=given, max_iter=3).validation is not None
+
+    def test_the_best_of_several_fits_is_the_best_on_other_rows(self, monkeypatch):
+        ended = note_solutions(monkeypatch)
+        solution = fit(validation=OTHER_ROWS, n_init=6, **OVERFIT)
+        held_out, fitted = ([getattr(s, of) for s in ended] for of in ("validation", "objective"))
+        assert len(ended) == 6
+        assert np.argmin(held_out) != np.argmin(fitted)
+        assert solution.validation == min(held_out)
+
+    def test_the_best_start_is_the_best_on_other_rows(self, monkeypatch):
+        ended = note_solutions(monkeypatch)
+        fit(validation=OTHER_ROWS, rank=6, max_iter=50)
+        *candidates, final = ended
+        held_out, fitted = (
+            [getattr(s, of) for s in candidates] for of in ("validation", "objective")
+        )
+        assert len(candidates) == 4
+        assert np.argmin(held_out) != np.argmin(fitted)
+        assert final.history[0].validation == pytest.approx(min(held_out), abs=1e-6)
+
+    def test_rows_that_cannot_happen_do_not_spoil_the_comparison(self):
+        wider = jp.Domain.of_sizes([5, 2, 5, 3, 4])
+        impossible = np.vstack([OTHER_ROWS, [[4, 0, 0, 0, 0]]])
+        solution = fit(validation=impossible, domain=wider, rank=3, max_iter=50)
+        assert np.isfinite(solution.validation)
+        assert solution.pmf.log_probability(observed(OTHER_ROWS)).min() > -np.inf
+
+
+class Spy:
+    """Note what a class was called with, and call it."""
+
+    def __init__(self, monkeypatch, name):
+        self.calls, self.cls = [], getattr(likelihood, name)
+        monkeypatch.setattr(likelihood, name, self)
+
+    def __call__(self, *args):
+        self.calls.append(args)
+        return self.cls(*args)
+
+
+@pytest.mark.usefixtures("few_starts")
+class TestValidationFraction:
+    # no two rows are alike
+    UNIQUE = np.array([[(k >> b) & 1 for b in range(8)] for k in range(200)])
+
+    def rows_of(self, calls):
+        return [
+            {tuple(rows.cells_of(np.array([m]))[1]) for m in range(len(rows))} for rows in calls
+        ]
+
+    def test_the_rows_are_parted(self, monkeypatch):
+        held_out, fitted = Spy(monkeypatch, "HeldOut"), Spy(monkeypatch, "EM")
+        fit(self.UNIQUE, 2, domain=None, validation=0.25, start="rows", max_iter=2)
+        (other,), (seen,) = (self.rows_of(c[0] for c in s.calls) for s in (held_out, fitted))
+        assert (len(other), len(seen), len(other & seen)) == (50, 150, 0)
+
+    def test_what_is_held_out_is_scored(self, monkeypatch):
+        held_out = Spy(monkeypatch, "HeldOut")
+        solution = fit(self.UNIQUE, 2, domain=None, validation=0.25, max_iter=5)
+        cells = [held_out.calls[0][0].cells_of(np.array([m]))[1] for m in range(50)]
+        rows = np.array(cells) - 2 * np.arange(8)
+        expected = -solution.pmf.log_probability(rows).mean()
+        assert solution.validation == pytest.approx(expected, rel=1e-12)
+
+    def test_members_of_an_average_have_splits_of_their_own(self, monkeypatch):
+        held_out, fitted = Spy(monkeypatch, "HeldOut"), Spy(monkeypatch, "EM")
+        fit(self.UNIQUE, 2, domain=None, validation=0.25, n_average=3, max_iter=2)
+        others, seen = (self.rows_of(c[0] for c in s.calls) for s in (held_out, fitted))
+        assert [(len(a), len(b), len(a & b)) for a, b in zip(others, seen, strict=True)] == [
+            (50, 150, 0)
+        ] * 3
+        assert len(set(map(frozenset, others))) == 3
+
+    def test_fits_from_several_starts_share_a_split(self, monkeypatch):
+        held_out = Spy(monkeypatch, "HeldOut")
+        solution = fit(self.UNIQUE, 2, domain=None, validation=0.25, n_init=3, max_iter=2)
+        assert len(solution.restarts) == 3
+        assert len(held_out.calls) == 1
+
+
+@pytest.mark.usefixtures("few_starts")
+class TestValidationCells:
+    HIDDEN = np.random.default_rng(3).random(ROWS.shape) < 0.2
+
+    def test_a_hidden_cell_is_predicted_from_the_rest_of_its_row(self):
+        solution = fit(validation=self.HIDDEN, max_iter=10)
+        visible = np.where(self.HIDDEN, jp.MISSING, ROWS)
+        logs = [
+            np.log(solution.pmf.predict_proba(visible[[m]], f"x{n}")[0, ROWS[m, n]])
+            for m, n in zip(*np.nonzero(self.HIDDEN & (ROWS >= 0)), strict=True)
+        ]
+        assert len(logs) > 100
+        assert solution.validation == pytest.approx(-np.mean(logs), rel=1e-10)
+        assert solution.objective == pytest.approx(cost(solution.pmf, visible), rel=1e-12)
+
+    def test_hidden_cells_count_by_the_weight_of_their_rows(self):
+        weights = np.where(np.arange(len(ROWS)) < 100, 2.0, 1.0)
+        weighted = fit(validation=self.HIDDEN, sample_weight=weights, max_iter=10)
+        twice = [np.vstack([part, part[:100]]) for part in (ROWS, self.HIDDEN)]
+        double = fit(twice[0], validation=twice[1], max_iter=10)
+        assert weighted.validation == pytest.approx(double.validation, rel=1e-12)
+        assert_same_bits(weighted.pmf, double.pmf)
+
+    def test_hidden_cells_have_no_influence_on_what_is_fitted(self):
+        paths = []
+        for rows in ROWS, np.where(self.HIDDEN & (ROWS >= 0), 0, ROWS):
+            seen = []
+            options = {"start": "rows", "max_iter": 5, "tol": 0}
+            fit(rows, validation=self.HIDDEN, callback=lambda _, p, s=seen: s.append(p), **options)
+            paths.append(seen)
+        assert len(paths[0]) == 5
+        for first, second in zip(*paths, strict=True):
+            assert_same_bits(first, second)
+
+    def test_rows_whose_cells_are_all_hidden_are_predicted_by_the_marginal(self):
+        hidden = np.zeros(ROWS.shape, bool)
+        hidden[:20, 0] = True
+        rows = ROWS.copy()
+        rows[:20] = jp.MISSING
+        rows[:20, 0] = 1
+        solution = fit(rows, validation=hidden, max_iter=5)
+        expected = -np.log(solution.pmf.marginal(["x0"]).table()[1])
+        assert solution.validation == pytest.approx(expected, rel=1e-12)
