@@ -260,7 +260,7 @@ def test_the_scale_of_a_likelihood_does_not_matter():
 
 
 def test_blas_gets_its_threads_back_also_when_contexts_interleave():
-    controller = threads._controller()
+    controller = threads._controller().select(user_api="blas")
     before = [library["num_threads"] for library in controller.info()]
     threads.one_blas_thread.__enter__()
     threads.one_blas_thread.__enter__()

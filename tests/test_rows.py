@@ -349,6 +349,15 @@ class TestZeros:
         logs = assert_expected(rows, [0.5, 0.5], factors, rtol=1e-9)
         assert np.isneginf(logs).tolist() == [code[0] == 0 for code in decoded(rows)]
 
+    def test_a_component_can_lead_by_far_until_it_is_impossible(self):
+        """Component 0 leads by 1e800, and its last level cannot happen."""
+        domain = jp.Domain.of_sizes([2] * 401)
+        factors = [np.array([[0.9, 0.009], [0.1, 0.991]])] * 400
+        factors.append(np.array([[0.0, 0.5], [1.0, 0.5]]))
+        rows = rows_of([[0] * 401], domain)
+        logs = assert_expected(rows, [0.5, 0.5], factors, rtol=1e-9)
+        assert logs[0] == pytest.approx(2 * np.log(0.5) + 400 * np.log(0.009))
+
 
 class TestLongRows:
     def test_of_a_thousand_variables(self):

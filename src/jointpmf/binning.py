@@ -14,20 +14,25 @@ import numpy as np
 from jointpmf.domain import MISSING, Variable
 from jointpmf.errors import JointPMFError, listing, shown
 
-Bins = Mapping[str, "int | Sequence[float]"]
+Bins = Mapping[str, "int | Sequence[float]"] | int
+"""How to cut: by column; or a number of parts for all columns of too many different numbers."""
 
 
-def check_bins(bins: Bins, names: Sequence[str]) -> None:
-    """Raise unless `bins` is a mapping whose keys are all among the names of columns."""
+def bins_by_name(bins: Bins | None, names: Sequence[str]) -> Mapping[str, int | Sequence[float]]:
+    """Return how to cut each column that is named, after checking that it is one."""
+    if bins is None or (isinstance(bins, int) and not isinstance(bins, bool) and bins > 0):
+        return {}
     if not isinstance(bins, Mapping):
         raise JointPMFError(
-            f"bins must map a column's name to a number of bins or to edges, not {shown(bins)}"
+            "bins must be a number, or map a column's name to a number of bins or to edges, "
+            f"not {shown(bins)}"
         )
     for name in bins:
         if name not in names:
             raise JointPMFError(
                 f"bins name {shown(name)}, which is no column; columns are {listing(names)}"
             )
+    return bins
 
 
 def binned_variable(

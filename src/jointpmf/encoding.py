@@ -18,7 +18,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from jointpmf.binning import Bins as Bins
-from jointpmf.binning import bin_codes, binned_variable, check_bins, check_inside
+from jointpmf.binning import bin_codes, binned_variable, bins_by_name, check_inside
 from jointpmf.domain import MISSING, Domain, Variable, check_distinct, is_missing
 from jointpmf.errors import JointPMFError, listing, shown, whole_number
 
@@ -98,6 +98,7 @@ def encode(
     bins: Bins | None = None,
     unknown: Unknown = "error",
     max_levels: int = MAX_NUMERIC_LEVELS,
+    missing_code: int | None = MISSING,
 ) -> Codes:
     """Return a table's codes, and with them its domain.
 
@@ -109,13 +110,16 @@ def encode(
         What can happen. Without one it is learned from the table: levels in their type's own
         order where it has one, sorted otherwise. A column that the domain has and the table
         has not is missing in every row; columns that the domain does not have are left out.
-    bins : mapping of name to int or edges, optional
+    bins : int, or mapping of name to int or edges, optional
         How to cut continuous columns: into that many parts of about equal count (fewer where
-        many cells are equal), or at edges.
+        many cells are equal), or at edges. A single number is for all columns of numbers with
+        more than `max_levels` of them.
     unknown : {"error", "missing"}
         What to do with a level that the given domain does not have.
     max_levels : int
         A numeric column with more distinct values must be binned.
+    missing_code : int or None
+        The number that means missing in arrays; with None only NaN does.
 
     Examples
     --------
@@ -132,9 +136,9 @@ def encode(
         raise JointPMFError("bins belong to the learning of a domain, which is given already")
     if isinstance(table, Codes):
         return table if domain is None else _recode(table, domain)
-    n_rows, columns = _columns_of(table, domain)
+    n_rows, columns = _columns_of(table, domain, missing_code)
     if domain is None:
-        return _learn(n_rows, columns, {} if bins is None else bins, max_levels)
+        return _learn(n_rows, columns, bins, max_levels)
     _check_shares(columns, domain)
     coded = {
         variable.name: _encode_column(columns[variable.name](), variable, unknown)
@@ -175,6 +179,68 @@ def decode(codes: Codes, backend: str = "polars") -> Any:
     return columns[0].to_frame().with_columns(*columns[1:]).to_native()
 
 
+def filled(table: Any, values: Mapping[str, np.ndarray], missing_code: int | None = MISSING) -> Any:
+    """Return a table of the same kind whose missing cells have been filled.
+
+    Parameters
+    ----------
+    table : pandas, Polars or PyArrow table, or array
+        What to fill; it is not changed.
+    values : mapping of name to array of shape (rows,)
+        What to put where a column's cell is missing; columns that are not named stay as they are.
+        The columns of an array are named x0, x1, …
+    missing_code : int or None
+        The number that means missing in arrays.
+
+    Examples
+    --------
+    >>> filled(np.array([[0.0, np.nan], [1.0, 5.0]]), {"x1": np.array([7.0, 8.0])}).tolist()
+    [[0.0, 7.0], [1.0, 5.0]]
+    """
+    columns = _columns_of(table, None, missing_code)[1]
+    missing = {name: np.flatnonzero(columns[name]().missing) for name in values if name in columns}
+    if isinstance(table, (np.ndarray, list, tuple)):
+        return _filled_array(_rectangle(table, "table", None), list(columns), values, missing)
+    frame = nw.from_native(table)
+    frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+    new = [
+        _filled_series(frame[name], rows, values[name][rows])
+        for name, rows in missing.items()
+        if len(rows)
+    ]
+    return (frame.with_columns(*new) if new else frame).to_native()
+
+
+def _filled_array(
+    table: np.ndarray,
+    names: Sequence[str],
+    values: Mapping[str, np.ndarray],
+    missing: Mapping[str, np.ndarray],
+) -> np.ndarray:
+    dtypes = [values[name].dtype for name, rows in missing.items() if len(rows)]
+    out = table.astype(np.result_type(table.dtype, *dtypes), copy=True)
+    for n, name in enumerate(names):
+        if name in missing:
+            out[missing[name], n] = values[name][missing[name]]
+    return np.asarray(out)
+
+
+def _filled_series(series: nw.Series[Any], rows: np.ndarray, cells: np.ndarray) -> nw.Series[Any]:
+    """Return a column with some cells set, of its own type if that can hold them."""
+    if series.dtype.is_integer() and cells.dtype.kind == "f" and (cells % 1 != 0).any():
+        series = series.cast(nw.Float64)
+    if not series.implementation.is_pyarrow():
+        return series.scatter(rows.tolist(), cells.tolist())
+    native = series.to_native()
+    values = native.to_pylist()  # PyArrow itself cannot replace in all of its types
+    for row, cell in zip(rows.tolist(), cells.tolist(), strict=True):
+        values[row] = cell
+    import pyarrow as pa
+
+    array = pa.chunked_array([pa.array(values, native.type)])
+    return nw.from_native(array, series_only=True).alias(series.name)
+
+
 def _recode(codes: Codes, domain: Domain) -> Codes:
     _check_shares(codes.domain.names, domain)
     coded = {}
@@ -190,21 +256,22 @@ def _recode(codes: Codes, domain: Domain) -> Codes:
     return _gather(domain, codes.n_rows, coded)
 
 
-def _learn(n_rows: int, columns: _Columns, bins: Bins, max_levels: int) -> Codes:
+def _learn(n_rows: int, columns: _Columns, bins: Bins | None, max_levels: int) -> Codes:
     if not columns or not n_rows:
         raise JointPMFError("the table is empty: there is nothing to learn the levels from")
-    check_bins(bins, list(columns))
+    named = bins_by_name(bins, list(columns))
+    otherwise = bins if isinstance(bins, int) else None
     max_levels = whole_number(max_levels, "max_levels", 0)
     variables, coded = [], {}
     for name, read in columns.items():
         column = read()
-        variables.append(_learn_variable(column, bins.get(name), max_levels))
+        variables.append(_learn_variable(column, named.get(name), otherwise, max_levels))
         coded[name] = _encode_column(column, variables[-1], "error")
     return _gather(Domain(variables), n_rows, coded)
 
 
 def _learn_variable(
-    column: _Column, bins: int | Sequence[float] | None, max_levels: int
+    column: _Column, bins: int | Sequence[float] | None, otherwise: int | None, max_levels: int
 ) -> Variable:
     levels = _distinct(column)
     if not levels:
@@ -225,7 +292,9 @@ def _learn_variable(
         raise JointPMFError(
             f"column {column.name!r} mixes cells of types {', '.join(kinds)}, which have no order"
         ) from None
-    if len(levels) > max_levels and column.numbers is not None:
+    if len(levels) > max_levels and (numbers := column.numbers) is not None:
+        if otherwise is not None:
+            return binned_variable(column.name, numbers, column.missing, otherwise)
         raise JointPMFError(
             f"column {column.name!r} has {len(levels)} distinct numbers, more than {max_levels}: "
             f"bin it with bins={{{column.name!r}: 8}}, or raise max_levels"
@@ -292,10 +361,12 @@ def _check_shares(names: Collection[str], domain: Domain) -> None:
         )
 
 
-def _columns_of(table: Any, domain: Domain | None) -> tuple[int, _Columns]:
+def _columns_of(
+    table: Any, domain: Domain | None, missing_code: int | None
+) -> tuple[int, _Columns]:
     """Return a table's number of rows, and for each of its columns what reads it."""
     if isinstance(table, (np.ndarray, list, tuple)):
-        return _columns_of_array(table, domain)
+        return _columns_of_array(table, domain, missing_code)
     try:
         check_distinct(_native_names(table), "the table")
         frame = nw.from_native(table)
@@ -318,7 +389,9 @@ def _native_names(table: Any) -> list[Any]:
     return [] if lazy else list(getattr(table, "column_names", getattr(table, "columns", [])))
 
 
-def _columns_of_array(table: Any, domain: Domain | None) -> tuple[int, _Columns]:
+def _columns_of_array(
+    table: Any, domain: Domain | None, missing_code: int | None
+) -> tuple[int, _Columns]:
     if isinstance(table, np.ndarray):
         array = np.asfortranarray(table)  # every pass below is over one column
     elif len(table):
@@ -334,7 +407,7 @@ def _columns_of_array(table: Any, domain: Domain | None) -> tuple[int, _Columns]
     if isinstance(table, np.ma.MaskedArray):
         masked = np.ma.getmaskarray(table)
     return len(array), {
-        name: partial(_column_of_cells, name, array[:, n], masked[:, n], domain)
+        name: partial(_column_of_cells, name, array[:, n], masked[:, n], domain, missing_code)
         for n, name in enumerate(names)
     }
 
@@ -372,18 +445,26 @@ def _column_of_series(frame: nw.DataFrame[Any], name: str) -> _Column:
 
 
 def _column_of_cells(
-    name: str, cells: np.ndarray, masked: np.ndarray, domain: Domain | None
+    name: str,
+    cells: np.ndarray,
+    masked: np.ndarray,
+    domain: Domain | None,
+    missing_code: int | None,
 ) -> _ArrayColumn:
     missing = masked | _missing_in_array(cells)
     observed = _narrowed(cells[~missing] if missing.any() else cells)
-    if _are_numbers(observed) and (minus_one := observed == MISSING).any():
-        observed = observed[~minus_one]
-        if (observed < 0).any() or (domain is not None and MISSING in domain[name]):
+    if missing_code is None or not _are_numbers(observed):
+        return _ArrayColumn(name, observed, missing)
+    is_code = observed == missing_code
+    if is_code.any():
+        observed = observed[~is_code]
+        if (observed < 0).any() or (domain is not None and missing_code in domain[name]):
             raise JointPMFError(
-                f"column {name!r} holds -1, which means missing in an array, but it has "
-                "negative levels too; pass a data frame, where -1 is a level"
+                f"column {name!r} holds {missing_code}, which means missing in an array, but it "
+                "has negative levels too; pass a data frame, where it is a level, or "
+                "missing_code=None"
             )
-        missing[~missing] = minus_one
+        missing[~missing] = is_code
     return _ArrayColumn(name, observed, missing)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, whole_number
-from jointpmf.identifiability import is_determined
+from jointpmf.limits import is_determined
 from jointpmf.marginals import MarginalSet
 from jointpmf.pmf import JointPMF, seeded_generator
 from jointpmf.solvers.algebraic import EXACT, algebraic_start

@@ -149,7 +149,7 @@ def fit_rows(
             random_state=random_state,
             callback=callback,
         )
-    fit = _Fit(
+    fit = FitPlan(
         rank,
         _checked_start(start, codes.domain, rank),
         _checked_smoothing(smoothing),
@@ -160,7 +160,7 @@ def fit_rows(
             "callback": _checked_callback(callback),
         },
     )
-    _check_table(codes, weights)
+    check_table(codes, weights)
     split = _splitter(codes, weights, validation, rank)
     generator = seeded_generator(random_state)
     if n_average > 1:
@@ -168,7 +168,7 @@ def fit_rows(
     return _best_of(fit, split(generator), n_init, generator)
 
 
-def _best_of(fit: _Fit, data: _Data, n_init: int, generator: np.random.Generator) -> Solution:
+def _best_of(fit: FitPlan, data: FitData, n_init: int, generator: np.random.Generator) -> Solution:
     """Return the best of several fits; one that fails is recorded, unless all of them do."""
     found: list[Solution] = []
     restarts: list[Restart] = []
@@ -195,7 +195,7 @@ def _best_of(fit: _Fit, data: _Data, n_init: int, generator: np.random.Generator
 
 
 def _average_of(
-    fit: _Fit, split: _Splitter, n_average: int, generator: np.random.Generator, rows: Rows
+    fit: FitPlan, split: _Splitter, n_average: int, generator: np.random.Generator, rows: Rows
 ) -> Solution:
     """Return the average of several fits, each from a start and with a split of its own."""
     if fit.start == "auto":
@@ -230,7 +230,7 @@ def _badness(solution: Solution) -> float:
 
 
 @dataclass(frozen=True)
-class _Data:
+class FitData:
     """What one fit sees, and what is held out of it."""
 
     codes: Codes
@@ -239,11 +239,11 @@ class _Data:
     held_out: HeldOut | None = None
 
 
-_Splitter = Callable[[np.random.Generator], _Data]
+_Splitter = Callable[[np.random.Generator], FitData]
 
 
 @dataclass(frozen=True)
-class _Fit:
+class FitPlan:
     """How to fit: everything that was asked, except the data."""
 
     rank: int
@@ -252,7 +252,7 @@ class _Fit:
     towards: str
     options: dict[str, Any]
 
-    def run(self, data: _Data, generator: np.random.Generator, is_first: bool) -> Solution:
+    def run(self, data: FitData, generator: np.random.Generator, is_first: bool) -> Solution:
         """Return the fit from one start; a start that was given is only for the first."""
         start = "auto" if isinstance(self.start, JointPMF) and not is_first else self.start
         if isinstance(start, JointPMF):
@@ -271,7 +271,7 @@ class _Fit:
         solution = self._iterate(data, point, **self.options)
         return replace(solution, start=name)
 
-    def _iterate(self, data: _Data, point: Point, **options: Any) -> Solution:
+    def _iterate(self, data: FitData, point: Point, **options: Any) -> Solution:
         # with a validation part the path matters and not only its end: no extrapolation
         em = EM(data.rows, self.rank, self._prior(data.rows), data.held_out is None)
         return iterate(em, point, validation=data.held_out, **options)
@@ -301,7 +301,9 @@ class _Fit:
             point = mixed(point, rows.marginal, GIVEN_INTERIOR)
         return point
 
-    def _best_candidate(self, data: _Data, generator: np.random.Generator) -> tuple[Solution, str]:
+    def _best_candidate(
+        self, data: FitData, generator: np.random.Generator
+    ) -> tuple[Solution, str]:
         """Return the best of several starts after some iterations, and what it was."""
         n_candidates, sample = self._affordable(data.rows, generator)
         tried = data if sample is None else replace(data, rows=sample)
@@ -334,7 +336,7 @@ class _Fit:
         return MIN_CANDIDATES, rows.taken(np.sort(generator.permutation(len(rows))[:n_rows]))
 
     def _candidates(
-        self, data: _Data, count: int, generator: np.random.Generator
+        self, data: FitData, count: int, generator: np.random.Generator
     ) -> Iterator[tuple[str, Point]]:
         """Yield starts of different kinds, the surest first."""
         if self.rank > 1:
@@ -355,7 +357,7 @@ class _Fit:
 def _splitter(codes: Codes, weights: np.ndarray | None, validation: Any, rank: int) -> _Splitter:
     """Return what splits the data into what is fitted and what is held out."""
     if validation is None:
-        everything = _Data(codes, weights, _checked_rows(codes, weights, rank))
+        everything = FitData(codes, weights, _checked_rows(codes, weights, rank))
         return lambda generator: everything
     if isinstance(validation, Real) and not isinstance(validation, bool):
         return _fraction_splitter(codes, weights, float(validation), rank)
@@ -364,7 +366,7 @@ def _splitter(codes: Codes, weights: np.ndarray | None, validation: Any, rank: i
     rows = Rows.of_codes(encode(validation, codes.domain))
     if not len(rows):
         raise JointPMFError("no row of the validation part has an observed cell")
-    data = _Data(codes, weights, _checked_rows(codes, weights, rank), HeldOut(rows, rank))
+    data = FitData(codes, weights, _checked_rows(codes, weights, rank), HeldOut(rows, rank))
     return lambda generator: data
 
 
@@ -377,14 +379,14 @@ def _fraction_splitter(
             f"validation must be a fraction that leaves rows on both sides, not {fraction:g}"
         )
 
-    def split(generator: np.random.Generator) -> _Data:
+    def split(generator: np.random.Generator) -> FitData:
         held_out = np.zeros(codes.n_rows, bool)
         held_out[generator.permutation(codes.n_rows)[:n_held_out]] = True
         fitted, other = (_some_rows(codes, weights, part) for part in (~held_out, held_out))
         rows = Rows.of_codes(*other)
         if not len(rows):
             raise JointPMFError("no row of the validation part has an observed cell")
-        return _Data(*fitted, _checked_rows(*fitted, rank), HeldOut(rows, rank))
+        return FitData(*fitted, _checked_rows(*fitted, rank), HeldOut(rows, rank))
 
     return split
 
@@ -408,13 +410,13 @@ def _cell_splitter(
         raise JointPMFError("no cell of the validation part is observed")
     visible = Codes(codes.domain, np.where(hidden, MISSING, codes.array))
     fitted = _checked_rows(visible, weights, rank)
-    data = _Data(visible, weights, fitted, HeldOut(rows, rank, given))
+    data = FitData(visible, weights, fitted, HeldOut(rows, rank, given))
     return lambda generator: data
 
 
 def _checked_rows(codes: Codes, weights: np.ndarray | None, rank: int) -> Rows:
     """Return the distinct rows that are fitted, after checking that they say something."""
-    _check_table(codes, weights)
+    check_table(codes, weights)
     rows = Rows.of_codes(codes, weights)
     if rows.n_empty:
         logger.info("%d rows have no observed cell and are ignored", rows.n_empty)
@@ -425,7 +427,8 @@ def _checked_rows(codes: Codes, weights: np.ndarray | None, rank: int) -> Rows:
     return rows
 
 
-def _check_table(codes: Codes, weights: np.ndarray | None) -> None:
+def check_table(codes: Codes, weights: np.ndarray | None) -> None:
+    """Raise unless every column has an observed cell in a row that counts."""
     if not codes.n_rows or not len(codes.domain):
         raise JointPMFError("the table is empty: there is nothing to fit")
     counted = codes.columns if weights is None else codes.columns[:, weights > 0]

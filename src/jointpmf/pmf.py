@@ -365,12 +365,12 @@ class JointPMF:
         components = np.empty(n, np.int64)
         zeros = np.zeros(n, np.int64)
         kernels.draw_levels(
-            _cumulative(self.weights[:, None]), zeros, generator.random(n), components
+            cumulative(self.weights[:, None]), zeros, generator.random(n), components
         )
         array = np.empty((n, len(self.domain)), np.int32, order="F")
         for v, factor in enumerate(self.factors):
             uniforms = generator.random(n)
-            kernels.draw_levels(_cumulative(factor), components, uniforms, array[:, v])
+            kernels.draw_levels(cumulative(factor), components, uniforms, array[:, v])
         return Codes(self.domain, array)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -496,7 +496,7 @@ def _log(array: np.ndarray) -> np.ndarray:
         return np.log(array)
 
 
-def _cumulative(columns: np.ndarray) -> np.ndarray:
+def cumulative(columns: np.ndarray) -> np.ndarray:
     """Return cumulative probabilities, a row per component, that end in one exactly."""
     cumulative = np.ascontiguousarray(columns.cumsum(axis=0).T)
     cumulative[cumulative >= cumulative[:, -1:]] = 1.0  # from the last possible level on

@@ -5,24 +5,23 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich.progress import Progress, TimeElapsedColumn
 
 from jointpmf.domain import MISSING, Domain
 from jointpmf.encoding import Bins, Codes, encode
 from jointpmf.errors import JointPMFError, shown, whole_number
+from jointpmf.latent import CRITERIA, information_criteria, n_free_parameters
 from jointpmf.likelihood import fit_rows
 from jointpmf.marginals import checked_weights
 from jointpmf.pmf import JointPMF, seeded_generator
+from jointpmf.progress import progress_bar
 from jointpmf.solvers.loop import Solution, Status
 from jointpmf.solvers.rows import Rows, log_likelihoods
 from jointpmf.solvers.starts import enlarged_point
-from jointpmf.summary import CRITERIA, information_criteria, n_free_parameters
 
 logger = logging.getLogger("jointpmf")
 
@@ -177,7 +176,7 @@ def choose_rank(
     else:
         folds = list(_folds(codes, weights, whole_number(n_folds, "n_folds", 2), generator))
     results: list[list[_Result]] = []
-    with _bar("choosing the rank", len(folds) * len(asked), progress) as advance:
+    with progress_bar("choosing the rank", len(folds) * len(asked), progress) as advance:
         for fold in folds:
             results.append([])
             for result in _along_ranks(fold, asked, generator, fit_options):
@@ -374,7 +373,7 @@ def bootstrap_test(
     small = _unstopped(fit_rows(codes, rank, **options)).pmf
     statistic = _likelihood_ratio(codes, small, options)
     replicates = []
-    with _bar("simulating", n_bootstrap, progress) as advance:
+    with progress_bar("simulating", n_bootstrap, progress) as advance:
         for k in range(n_bootstrap):
             drawn = small.sample(codes.n_rows, random_state=generator, backend="codes")
             drawn = np.where(codes.array == MISSING, MISSING, drawn)
@@ -395,12 +394,3 @@ def _likelihood_ratio(codes: Codes, start: JointPMF, options: dict[str, Any]) ->
     large = _enlarged_fit(small, codes, rows, start.rank + 1, options).pmf
     gains = log_likelihoods(rows, large) - log_likelihoods(rows, small)
     return 2 * float(rows.weights @ gains)
-
-
-@contextmanager
-def _bar(title: str, total: int, shown_: bool) -> Iterator[Callable[[str], None]]:
-    """Show a progress bar, or none, and give what moves it on."""
-    columns = (*Progress.get_default_columns(), TimeElapsedColumn())
-    with Progress(*columns, disable=not shown_, transient=True) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda what: bar.update(task, advance=1, description=f"{title}: {what}")

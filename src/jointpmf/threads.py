@@ -102,4 +102,6 @@ one_blas_thread = _OneBlasThread()
 
 @cache
 def _controller() -> ThreadpoolController:
+    import scipy.linalg  # noqa: F401  its BLAS must be loaded by now to be found
+
     return ThreadpoolController()

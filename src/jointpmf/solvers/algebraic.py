@@ -33,6 +33,9 @@ EXACT = 1e-20
 SINGULAR = 1e-11
 """Reciprocal condition below which a matrix is taken for singular."""
 
+ABSURD = 1e12
+"""A solution with a number beyond this, or with none, is noise and not probabilities."""
+
 N_MIXES = 3
 """Random combinations of the slices whose eigenvectors are tried as a start."""
 
@@ -197,7 +200,7 @@ def point_of_groups(
         for n, block in zip(group, blocks, strict=True):
             total = block.sum(axis=0)
             factors[offsets[n] : offsets[n + 1]] = block / np.where(total == 0, 1, total)
-    if not (np.isfinite(weights).all() and np.isfinite(factors).all()):
+    if not (np.abs(weights).max() < ABSURD and np.abs(factors).max() < ABSURD):
         return None
     kernels.project_point(weights, factors, offsets)
     point = Point(weights, factors)
@@ -239,7 +242,10 @@ def decompose(
     if vectors is None:
         return None
     first = basis1 @ vectors
-    first = first / first.sum(axis=0)
+    sums = first.sum(axis=0)
+    if not sums.all():
+        return None
+    first = first / sums
     rest = np.linalg.lstsq(first, tensor.reshape(size1, -1))[0].reshape(rank, size2, size3)
     left, values, right = np.linalg.svd(rest, full_matrices=False)
     second, third = left[:, :, 0].T, (right[:, 0] * values[:, :1]).T

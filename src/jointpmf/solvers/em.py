@@ -104,8 +104,8 @@ class EM:
         if self._prior is not None:
             rank = self.expectation.rank
             counts[:-1, :rank] += self._prior
-            with np.errstate(divide="ignore"):
-                log_likelihood += float((self._prior * np.log(stack[:-1, :rank])).sum())
+            logs = np.log(np.maximum(stack[:-1, :rank], SMALLEST))
+            log_likelihood += float((self._prior * logs).sum())
         return EMState(
             self.expectation.point(stack),
             -log_likelihood / self.expectation.rows.total,

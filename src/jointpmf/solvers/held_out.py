@@ -11,7 +11,7 @@ from jointpmf.solvers.rows import Expectation, Rows
 PATIENCE = 10
 """Iterations without improvement after which a fit ends."""
 
-IMPOSSIBLE_LOG = -1e3
+IMPOSSIBLE_LOG = -1e6
 """What a row of probability zero counts as, so that iterates with some can be compared."""
 
 
@@ -29,18 +29,20 @@ class HeldOut:
     patience = PATIENCE
 
     def __init__(self, rows: Rows, rank: int, given: Rows | None = None) -> None:
-        self._expectations = [Expectation(part, rank) for part in (rows, given) if part is not None]
-        self._total = rows.total
+        self._rows = Expectation(rows, rank)
+        self._given = None if given is None else Expectation(given, rank)
 
     def cost(self, point: Point) -> float:
         """Return minus the mean log-probability of what was held out."""
-        whole, *given = [self._log_likelihood(part, point) for part in self._expectations]
-        return -(whole - sum(given)) / self._total
+        whole = self._log_likelihood(self._rows, point, IMPOSSIBLE_LOG)
+        if self._given is not None:
+            whole -= self._log_likelihood(self._given, point, 0.0)
+        return -whole / self._rows.rows.total
 
     @staticmethod
-    def _log_likelihood(expectation: Expectation, point: Point) -> float:
+    def _log_likelihood(expectation: Expectation, point: Point, impossible: float) -> float:
         logs = expectation.log_likelihoods(expectation.stack(point))
-        logs[np.isneginf(logs)] = IMPOSSIBLE_LOG
+        logs[np.isneginf(logs)] = impossible
         return float(np.multiply(expectation.rows.weights, logs).sum())
 
 

@@ -36,8 +36,8 @@ CHUNK_ROWS, MAX_CHUNKS, CHUNK_BYTES = 1024, 32, 2**26
 SMALLEST = 1e-30
 """Smaller probabilities of a level are zero: so few can be told apart in a product."""
 
-SAFE = 290.0
-"""Decimal digits that a product of doubles may lose before it underflows."""
+SAFE = 250.0
+"""Decimal digits that a product may lose: doubles have 308, and weights of rows need some."""
 
 NEGLIGIBLE = 1e-20
 """Rows with less than this part of all weight change nothing, and are left out."""
@@ -73,24 +73,13 @@ class Rows:
     @classmethod
     def of_codes(cls, codes: Codes, sample_weight: np.ndarray | None = None) -> Rows:
         """Return the distinct rows of a table in an order that does not depend on its own."""
-        weights = np.ones(codes.n_rows) if sample_weight is None else sample_weight
-        observed = (codes.columns >= 0).any(axis=0)
-        used = np.flatnonzero(observed & (weights > NEGLIGIBLE * weights.sum()))
-        columns = codes.columns if len(used) == codes.n_rows else codes.columns[:, used]
-        firsts, inverse = _distinct(columns, codes.domain.sizes)
-        columns = columns[:, firsts]
-        ptr = np.zeros(len(firsts) + 1, np.int64)
+        columns, weights, n_empty = _distinct_columns(codes, sample_weight)
+        ptr = np.zeros(columns.shape[1] + 1, np.int64)
         np.cumsum((columns >= 0).sum(axis=0), out=ptr[1:])
         n_levels = int(codes.domain.offsets[-1])
         cells = np.empty(ptr[-1], np.uint16 if n_levels < 2**16 else np.uint32)
         list_cells(columns, codes.domain.offsets, ptr, cells)
-        return cls(
-            codes.domain,
-            cells,
-            ptr,
-            np.bincount(inverse, weights=weights[used], minlength=len(firsts)),
-            int(codes.n_rows - observed.sum()),
-        )
+        return cls(codes.domain, cells, ptr, weights, n_empty)
 
     def __len__(self) -> int:
         """Return the number of distinct rows."""
@@ -109,9 +98,14 @@ class Rows:
 
     @cached_property
     def marginal(self) -> np.ndarray:
-        """The probability of each level of each variable, over the rows that observe it."""
-        totals = np.add.reduceat(self.counts, self.domain.offsets[:-1])
-        return self.counts / np.repeat(totals, self.domain.sizes)
+        """The probability of each level of each variable, over the rows that observe it.
+
+        A variable that no row observes, as may be in a sample of rows, is uniform.
+        """
+        sizes = self.domain.sizes
+        totals = np.repeat(np.add.reduceat(self.counts, self.domain.offsets[:-1]), sizes)
+        uniform = 1.0 / np.repeat(sizes, sizes)
+        return np.divide(self.counts, totals, out=uniform, where=totals > 0)
 
     def cells_of(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the observed cells of some rows, and for each the position of its row in those."""
@@ -124,6 +118,25 @@ class Rows:
         """Return some of the rows."""
         ptr = np.concatenate([[0], np.cumsum(np.diff(self.ptr)[which])])
         return Rows(self.domain, self.cells_of(which)[1], ptr, self.weights[which])
+
+
+def distinct_codes(codes: Codes, sample_weight: np.ndarray | None) -> tuple[Codes, np.ndarray]:
+    """Return the distinct rows of a table, in an order of their own, and their weights."""
+    columns, weights, _ = _distinct_columns(codes, sample_weight)
+    return Codes(codes.domain, columns.T), weights
+
+
+def _distinct_columns(
+    codes: Codes, sample_weight: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the columns of the distinct rows, their weights, and how many rows were empty."""
+    weights = np.ones(codes.n_rows) if sample_weight is None else sample_weight
+    observed = (codes.columns >= 0).any(axis=0)
+    used = np.flatnonzero(observed & (weights > NEGLIGIBLE * weights.sum()))
+    columns = codes.columns if len(used) == codes.n_rows else codes.columns[:, used]
+    firsts, inverse = _distinct(columns, codes.domain.sizes)
+    sums = np.bincount(inverse, weights=weights[used], minlength=len(firsts))
+    return columns[:, firsts], sums, int(codes.n_rows - observed.sum())
 
 
 def _distinct(columns: np.ndarray, sizes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -197,7 +210,7 @@ class Expectation:
 
     def _run(self, stack: np.ndarray, counts: list[np.ndarray]) -> None:
         digits = -math.log10(stack[stack > 0].min())
-        n_safe = max(int(SAFE / max(digits, 1e-3)) - 1, 1)
+        n_safe = max(int(SAFE / max(digits, 1e-3)) - 1, 0)
 
         def chunk(k: int) -> None:
             counts[k][:] = 0
@@ -290,7 +303,7 @@ def add_expected_counts(
                         cells,
                         start,
                         stop,
-                        n_safe,
+                        max(n_safe, 1),
                         lanes,
                     )
                 total, power = _align(posterior, exponents, k)

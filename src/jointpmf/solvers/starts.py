@@ -86,7 +86,7 @@ def merged(counts: np.ndarray, offsets: np.ndarray, rank: int) -> Point:
     What a merger loses of the expected log-likelihood is a difference of entropies (docs/math.md,
     eq. 23); `counts` has a row per level, and the components' own as the last.
     """
-    table = np.ascontiguousarray(counts.T)
+    table = np.array(counts.T, order="C")
     fits = _fit_of(table, offsets)
     losses = np.full((len(table), len(table)), np.inf)
     for f in range(len(table) - 1):

@@ -9,7 +9,7 @@ import pytest
 
 import jointpmf as jp
 import oracle
-from jointpmf.summary import CRITERIA, information_criteria
+from jointpmf.latent import CRITERIA, information_criteria
 
 DOMAIN = jp.Domain(
     [
