@@ -290,7 +290,9 @@ COLUMN_MASK = np.array([[False, True]] * 3)
     ("weights of two axes", lambda: fit_rows(sample_weight=[[1, 1, 1]]), "3 sample weights"),
     ("weights of text", lambda: fit_rows(sample_weight=["x"] * 3), "sample weights .*numbers"),
     ("method", lambda: fit_rows(method="magic"), "method .*'magic'"),
+    ("weights huge", lambda: fit_rows(sample_weight=[1, 1, 1e51]), "weights go beyond 1e.50"),
     ("method None", lambda: fit_rows(method=None), "method .*None"),
+    ("method of an array", lambda: fit_rows(method=np.ones(2)), "method .*array"),
     ("max_iter negative", lambda: fit_rows(max_iter=-1), "max_iter .*-1"),
     ("max_iter no integer", lambda: fit_rows(max_iter=2.5), "max_iter .*2.5"),
     ("max_iter bool", lambda: fit_rows(max_iter=True), "max_iter .*True"),
@@ -298,6 +300,8 @@ COLUMN_MASK = np.array([[False, True]] * 3)
     ("tol NaN", lambda: fit_rows(tol=np.nan), "tol .*nan"),
     ("tol infinite", lambda: fit_rows(tol=np.inf), "tol .*inf"),
     ("tol of text", lambda: fit_rows(tol="x"), "tol .*'x'"),
+    ("tol True", lambda: fit_rows(tol=True), "tol .*True"),
+    ("tol of an array", lambda: fit_rows(tol=np.ones(2)), "tol .*array"),
     ("n_init zero", lambda: fit_rows(n_init=0), "n_init .*not 0"),
     ("n_init no integer", lambda: fit_rows(n_init=1.5), "n_init .*1.5"),
     ("n_average zero", lambda: fit_rows(n_average=0), "n_average .*not 0"),
@@ -305,6 +309,8 @@ COLUMN_MASK = np.array([[False, True]] * 3)
     ("smoothing negative", lambda: fit_rows(smoothing=-0.5), "smoothing .*-0.5"),
     ("smoothing NaN", lambda: fit_rows(smoothing=np.nan), "smoothing .*nan"),
     ("smoothing of text", lambda: fit_rows(smoothing="much"), "smoothing .*'much'"),
+    ("smoothing True", lambda: fit_rows(smoothing=True), "smoothing .*True"),
+    ("towards an array", lambda: fit_rows(towards=np.ones(2)), "towards .*array"),
     ("towards", lambda: fit_rows(smoothing=1.0, towards="mean"), "towards .*'mean'"),
     ("towards without smoothing", lambda: fit_rows(towards=None), "towards .*None"),
     ("start", lambda: fit_rows(start="magic"), "start .*'magic'"),
@@ -320,6 +326,8 @@ COLUMN_MASK = np.array([[False, True]] * 3)
     ("validation 0", lambda: fit_rows(validation=0), "validation .*fraction.*not 0"),
     ("validation 1", lambda: fit_rows(validation=1), "validation .*fraction.*not 1"),
     ("validation -0.1", lambda: fit_rows(validation=-0.1), "validation .*not -0.1"),
+    ("validation NaN", lambda: fit_rows(validation=np.nan), "validation .*not nan"),
+    ("validation infinite", lambda: fit_rows(validation=np.inf), "validation .*not inf"),
     ("validation of no row", lambda: fit_rows(validation=0.01), "both sides, not 0.01"),
     ("validation of all rows", lambda: fit_rows(validation=0.99), "both sides, not 0.99"),
     ("validation True", lambda: fit_rows(validation=True), "not bool"),
@@ -330,6 +338,11 @@ COLUMN_MASK = np.array([[False, True]] * 3)
     (
         "validation cells of a shape",
         lambda: fit_rows(validation=MASK[:2]),
+        r"validation cells of shape \(2, 2\).*\(3, 2\)",
+    ),
+    (
+        "validation cells as a list of a shape",
+        lambda: fit_rows(validation=MASK[:2].tolist()),
         r"validation cells of shape \(2, 2\).*\(3, 2\)",
     ),
     ("a hidden column", lambda: fit_rows(validation=COLUMN_MASK), "'b' has no observed cell"),
@@ -397,12 +410,17 @@ def folds(**options):
 
 
 @cases(
-    ("no rank", lambda: choose([]), "no rank"),
+    ("no rank", lambda: choose([]), r"ranks must be a list .* \[\]"),
     ("rank 0", lambda: choose([1, 0]), "rank .*not 0"),
     ("rank no integer", lambda: choose([1.5]), "rank .*1.5"),
-    ("rank of text", lambda: choose("ab"), "rank .*'a'"),
+    ("rank of text", lambda: choose("ab"), "ranks .*'ab'"),
+    ("one rank", lambda: choose(3), "ranks must be a list .*not 3"),
+    ("rank None", lambda: choose(None), "ranks must be a list .*not None"),
+    ("ranks of None", lambda: choose([None]), "rank .*None"),
+    ("ranks of truth values", lambda: choose([True]), "rank .*True"),
     ("criterion", lambda: choose(criterion="magic"), "criterion .*'magic'"),
     ("criterion in capitals", lambda: choose(criterion="BIC"), "criterion .*'BIC'"),
+    ("criterion of an array", lambda: choose(criterion=np.ones(2)), "criterion .*array"),
     ("criterion None", lambda: choose(criterion=None), "criterion .*None"),
     ("too many folds", lambda: folds(n_folds=4), "3 rows .*4 folds"),
     ("one fold", lambda: folds(n_folds=1), "n_folds .*not 1"),
@@ -418,7 +436,11 @@ def folds(**options):
     ("weights too few", lambda: folds(sample_weight=[1, 1]), "2 sample weights for 3 rows"),
     ("random_state", lambda: choose(random_state="x"), "random_state .*'x'"),
     ("smoothing", lambda: choose(smoothing=-1), "smoothing .*-1"),
+    ("smoothing True", lambda: choose(smoothing=True), "smoothing .*True"),
+    ("towards", lambda: choose(towards=np.ones(2)), "towards .*array"),
     ("max_iter", lambda: choose(max_iter=-1), "max_iter .*-1"),
+    ("tol", lambda: choose(tol=True), "tol .*True"),
+    ("weights huge", lambda: choose(sample_weight=[1, 1, 1e51]), "weights go beyond 1e.50"),
 )
 def test_a_rank_that_cannot_be_chosen_is_refused(call, message):
     assert_refused(call, message)
@@ -435,12 +457,14 @@ def bootstrap(rank=1, rows=ROWS, **options):
     ("a column without a cell", lambda: bootstrap(rows=UNSEEN), "'b' has no observed cell"),
     ("random_state", lambda: bootstrap(random_state="x"), "random_state .*'x'"),
     ("tol", lambda: bootstrap(tol=-1), "tol .*-1"),
+    ("tol True", lambda: bootstrap(tol=True), "tol .*True"),
 )
 def test_what_cannot_be_tested_is_refused(call, message):
     assert_refused(call, message)
 
 
 @cases(
+    ("no model", lambda: jp.summary(None, ROWS), "JointPMF, not of None"),
     ("no table", lambda: jp.summary(PMF, 3), "not int"),
     ("no rows", lambda: jp.summary(PMF, np.zeros((0, 2))), "no row"),
     ("no cell", lambda: jp.summary(PMF, NOTHING), "no row .*observed cell"),
@@ -448,6 +472,8 @@ def test_what_cannot_be_tested_is_refused(call, message):
     ("weight negative", lambda: jp.summary(PMF, ROWS, [1, -1, 1]), "row 1 is -1"),
     ("weights too few", lambda: jp.summary(PMF, ROWS, [1]), "1 sample weights for 3 rows"),
     ("average of nothing", lambda: jp.average([]), "one JointPMF or more"),
+    ("average of None", lambda: jp.average(None), "one JointPMF or more"),
+    ("average of one without a list", lambda: jp.average(PMF), "one JointPMF or more"),
     ("average of arrays", lambda: jp.average([EVEN]), "JointPMF"),
     ("average of domains", lambda: jp.average([PMF, OTHER_DOMAIN]), "same domain"),
     ("weight of a model negative", lambda: jp.average([PMF, PMF], [1, -1]), "model 1 is -1"),

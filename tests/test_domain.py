@@ -208,6 +208,11 @@ def test_a_projection_on_names_that_make_no_sense_is_refused(names, message):
         domain_of_three().project(names)
 
 
+def test_sizes_are_computed_once():
+    domain = jp.Domain.of_sizes([2, 3])
+    assert domain.sizes is domain.sizes
+
+
 def test_a_domain_of_sizes_names_and_numbers_for_the_user():
     domain = jp.Domain.of_sizes([2, np.int64(3)])
     assert domain.names == ("x0", "x1")

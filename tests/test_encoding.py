@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jointpmf as jp
-from jointpmf.encoding import Codes, decode, encode
+from jointpmf.encoding import Codes, decode, encode, filled
 
 TABLES = {
     "pandas": lambda cells: pd.DataFrame({"x0": cells}),
@@ -539,3 +539,132 @@ def tables_with_holes(draw):
 def test_encoding_and_decoding_return_the_same_table(columns, backend_table, data):
     decoded = decode(encode(backend_table(columns)), data.draw(st.sampled_from(BACKENDS)))
     assert {name: cells_of(decoded, name) for name in columns} == columns
+
+
+class TestMissingCode:
+    ARRAY = np.array([[0, 9], [1, -1], [9, 2]])
+
+    def test_minus_one_is_missing_in_arrays_unless_told_otherwise(self):
+        assert encode(self.ARRAY).array.tolist() == [[0, 1], [1, -1], [2, 0]]
+
+    def test_none_makes_every_number_a_level(self):
+        codes = encode(self.ARRAY, missing_code=None)
+        assert levels_of(codes, "x1") == [-1, 2, 9]
+        assert codes.array.tolist() == [[0, 2], [1, 0], [2, 1]]
+
+    @pytest.mark.parametrize("kind", [np.int16, np.float64, object])
+    def test_another_number_can_mean_missing(self, kind):
+        array = np.abs(self.ARRAY).astype(kind)
+        for rows in (array, array.tolist()):
+            codes = encode(rows, missing_code=9)
+            assert levels_of(codes) == [0, 1]
+            assert codes.array.tolist() == [[0, -1], [1, 0], [-1, 1]]
+
+    @pytest.mark.parametrize("missing_code", [None, -1])
+    def test_holes_are_missing_whatever_the_code(self, missing_code):
+        codes = encode(np.array([[1.5], [np.nan], [2.5]]), missing_code=missing_code)
+        assert codes_of(codes) == [0, jp.MISSING, 1]
+
+    @any_backend
+    @pytest.mark.parametrize("missing_code", [None, -1, 2])
+    def test_in_tables_no_number_means_missing(self, backend, missing_code):
+        table = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[backend]
+        codes = encode(table({"x0": [-1, 2, None]}), missing_code=missing_code)
+        assert codes_of(codes) == [0, 1, jp.MISSING]
+
+    def test_text_is_never_the_code(self):
+        assert codes_of(encode(np.array([["-1"], ["a"]]))) == [0, 1]
+
+    def test_beside_other_negative_numbers_the_code_is_refused(self):
+        with pytest.raises(jp.JointPMFError, match=r"negative levels too.*missing_code=None"):
+            encode(np.array([[-1], [-2], [0]]))
+
+    def test_a_known_domain_is_read_with_the_same_code(self):
+        domain = jp.Domain([jp.Variable("x0", (-1, 0, 1))])
+        assert codes_of(encode(np.array([[-1], [1]]), domain, missing_code=None)) == [0, 2]
+
+
+class TestOneNumberOfBins:
+    TABLE = pl.DataFrame(
+        {
+            "many": np.arange(40) / 4,
+            "few": np.arange(40) % 4,
+            "text": [f"t{k:02}" for k in range(40)],
+        }
+    )
+
+    def test_only_columns_of_too_many_numbers_are_cut(self):
+        domain = encode(self.TABLE, bins=5, max_levels=10).domain
+        assert domain.sizes == (5, 4, 40)
+        assert domain["many"].edges is not None
+        assert domain["few"].edges is None
+        assert domain["text"].edges is None
+
+    def test_they_are_cut_as_if_they_were_named(self):
+        one = encode(self.TABLE, bins=5, max_levels=10)
+        named = encode(self.TABLE, bins={"many": 5}, max_levels=10)
+        assert one.domain == named.domain
+        assert (one.array == named.array).all()
+
+    @pytest.mark.parametrize(("max_levels", "size"), [(39, 3), (40, 40)])
+    def test_too_many_is_more_than_max_levels(self, max_levels, size):
+        assert encode(self.TABLE, bins=3, max_levels=max_levels).domain.sizes[0] == size
+
+    @pytest.mark.parametrize("bins", [0, -3, 2.5, True, "five", [3]])
+    def test_a_bad_number_gives_a_sentence(self, bins):
+        with pytest.raises(jp.JointPMFError, match="bins must be a number, or map a column's name"):
+            encode(self.TABLE, bins=bins)
+
+    def test_a_known_domain_has_its_bins_already(self):
+        codes = encode(self.TABLE, bins=5, max_levels=10)
+        with pytest.raises(jp.JointPMFError, match="bins belong to the learning of a domain"):
+            encode(self.TABLE, codes.domain, bins=5)
+
+
+class TestFilled:
+    @any_table
+    @any_cells
+    def test_missing_cells_are_replaced_and_the_others_stay(self, table, cells):
+        values = np.empty(4, object)
+        values[:] = [cells[0]] * 4
+        before = table(cells)
+        out = filled(before, {"x0": values})
+        found = out[:, 0].tolist() if isinstance(out, np.ndarray) else cells_of(out, "x0")
+        assert found == [cells[0], cells[0], cells[2], cells[0]]
+        assert codes_of(encode(before)) == codes_of(encode(table(cells)))
+
+    @any_backend
+    def test_what_is_not_named_or_not_missing_is_the_same(self, backend):
+        make = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[backend]
+        table = make({"x0": [1, 2], "x1": ["a", None]})
+        assert filled(table, {}).equals(table)
+        assert filled(table, {"x0": np.array([7, 8])}).equals(table)
+        assert filled(table, {"other": np.array([7, 8])}).equals(table)
+
+    @pytest.mark.parametrize("table", [pl.DataFrame, pa.table])
+    def test_whole_columns_become_floats_only_for_fractions(self, table):
+        source = table({"x0": [1, None]})
+        whole = filled(source, {"x0": np.array([0.0, 3.0])})
+        assert whole.schema == source.schema
+        assert cells_of(whole, "x0") == [1, 3]
+        assert cells_of(filled(source, {"x0": np.array([0.0, 2.5])}), "x0") == [1, 2.5]
+
+    def test_an_array_is_filled_where_it_is_nan_or_the_code(self):
+        array = np.array([[0, -1], [5, 2]])
+        assert filled(array, {"x1": np.array([7, 8])}).tolist() == [[0, 7], [5, 2]]
+        assert filled(array, {"x0": np.array([7, 8])}, missing_code=5).tolist() == [[0, -1], [8, 2]]
+        assert filled(array, {"x1": np.array([7, 8])}, missing_code=None).tolist() == array.tolist()
+        assert array.tolist() == [[0, -1], [5, 2]]
+
+    def test_an_array_takes_the_type_that_holds_both(self):
+        array = np.array([[0, -1], [5, 2]])
+        assert filled(array, {"x1": np.array([7.5, 0])}).tolist() == [[0, 7.5], [5, 2]]
+        assert filled(array, {"x1": np.array([7, 0])}).dtype == array.dtype
+        assert filled(np.array([[np.nan]], np.float32), {"x0": np.array([1.0])}).tolist() == [[1.0]]
+
+    def test_pandas_keeps_its_index(self):
+        table = pd.DataFrame({"x0": ["a", None]}, index=["same", "same"])
+        out = filled(table, {"x0": np.array(["b", "c"], object)})
+        assert out["x0"].tolist() == ["a", "c"]
+        assert out.index.tolist() == ["same", "same"]
+        assert table["x0"].isna().tolist() == [False, True]

@@ -1,13 +1,15 @@
 """The curve of ranks and the bootstrap test, recomputed from the fits behind them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import jointpmf as jp
-from jointpmf import rank as rank_module
+from jointpmf import plan
 from jointpmf.latent import CRITERIA, information_criteria, n_free_parameters
+from jointpmf.plan import FitPlan
 from jointpmf.rank import RankScore
 
 DOMAIN = jp.Domain.of_sizes([4, 3, 5, 3, 4, 4])
@@ -27,24 +29,43 @@ def sampled(rank, n_rows, missing=0.2):
 
 
 ROWS = sampled(3, 300)
-SMALL = {"random_state": 0, "smoothing": 0.1, "max_iter": 10}
+SHORT = {"random_state": 0, "max_iter": 10}
+SMALL = SHORT | {"smoothing": 0.1}
 
 # no two rows are alike, and every fold has seen every level
 UNIQUE = np.array([[(k >> b) & 1 for b in range(7)] for k in range(100)])
 
 
+@pytest.fixture(autouse=True)
+def few_starts(monkeypatch):
+    """Try one start of each kind, where many would only take their time."""
+    monkeypatch.setattr(plan, "MAX_CANDIDATES", 4)
+
+
 @pytest.fixture
 def fits(monkeypatch):
     """Note the rows, the weights and the solution of every fit."""
-    noted = []
+    noted, run = [], FitPlan.run
 
-    def spy(table, rank, **options):
-        solution = jp.fit_rows(table, rank, **options)
-        noted.append((table.array, options.get("sample_weight"), solution))
+    def spy(self, data, generator):
+        solution = run(self, data, generator)
+        noted.append((data.codes.array, data.weights, solution))
         return solution
 
-    monkeypatch.setattr(rank_module, "fit_rows", spy)
+    monkeypatch.setattr(FitPlan, "run", spy)
     return noted
+
+
+def interrupt_at_rank(monkeypatch, rank):
+    """Press Ctrl-C when the first fit of a rank begins."""
+    run = FitPlan.run
+
+    def spy(self, data, generator):
+        if self.rank == rank:
+            raise KeyboardInterrupt
+        return run(self, data, generator)
+
+    monkeypatch.setattr(FitPlan, "run", spy)
 
 
 def best_of_each_rank(fits):
@@ -109,16 +130,19 @@ class TestFolds:
         curve = jp.choose_rank(
             UNIQUE, [1], n_folds=4, sample_weight=weights, random_state=0, max_iter=5
         )
-        expected, fitted = [], []
+        expected, fitted, held_out = [], [], []
         for array, fold_weights, solution in fits:
             seen = (UNIQUE[:, None] == array).all(axis=2).any(axis=1)
             np.testing.assert_array_equal(weights[seen], fold_weights)
             logs = solution.pmf.log_probability(UNIQUE)
             expected.append(np.average(logs[~seen], weights=weights[~seen]))
             fitted.append(weights[seen] @ logs[seen])
+            held_out.append(weights[~seen].sum())
         score = curve.scores[0]
         np.testing.assert_allclose(curve.fold_scores, [expected], rtol=1e-12)
-        assert score.score == pytest.approx(np.mean(expected), rel=1e-12)
+        mean = np.average(expected, weights=held_out)
+        assert abs(mean - np.mean(expected)) > 1e-6
+        assert score.score == pytest.approx(mean, rel=1e-12)
         deviation = math.sqrt(sum((x - np.mean(expected)) ** 2 for x in expected) / 3)
         assert score.standard_error == pytest.approx(deviation / math.sqrt(4), rel=1e-9)
         assert score.log_likelihood == pytest.approx(sum(fitted) / (3 * weights.sum()), rel=1e-12)
@@ -136,12 +160,27 @@ class TestFolds:
 
     def test_a_held_out_row_that_cannot_happen_is_said_and_smoothing_avoids_it(self, caplog):
         once = np.vstack([UNIQUE, [2] * 7])
-        curve = jp.choose_rank(once, [1, 2], n_folds=3, random_state=0, max_iter=5)
-        assert [score.score for score in curve.scores] == [-np.inf] * 2
+        with pytest.raises(jp.JointPMFError, match=r"under every rank .*impossible; smoothing"):
+            jp.choose_rank(once, [1, 2], n_folds=3, smoothing=0, random_state=0, max_iter=5)
         assert "1 held-out rows have probability zero at rank 1" in caplog.text
-        assert curve.rank == curve.simplest_rank == 1
-        smoothed = jp.choose_rank(once, [1, 2], n_folds=3, **SMALL)
-        assert np.isfinite([score.score for score in smoothed.scores]).all()
+        for options in SHORT, SMALL:  # there is a little smoothing by default
+            smoothed = jp.choose_rank(once, [1, 2], n_folds=3, **options)
+            assert np.isfinite([score.score for score in smoothed.scores]).all()
+
+    def test_a_column_observed_only_once_is_fine(self):
+        table = ROWS.array.copy()
+        table[:, 0] = jp.MISSING
+        table[5, 0] = 2
+        curve = jp.choose_rank(jp.Codes(DOMAIN, table), [1, 2], n_folds=3, **SHORT)
+        assert np.isfinite(curve.fold_scores).all()
+
+    def test_by_default_the_smoothing_is_a_hundredth_for_folds_and_none_for_criteria(self):
+        for criterion, smoothing in ("validation", 0.01), ("bic", 0.0):
+            found, said = (
+                jp.choose_rank(UNIQUE, [1, 2], criterion, **SHORT, **given)
+                for given in ({}, {"smoothing": smoothing})
+            )
+            assert repr(without_seconds(found)) == repr(without_seconds(said))
 
 
 class TestGivenRows:
@@ -154,6 +193,15 @@ class TestGivenRows:
             assert score.score == pytest.approx(logs.mean(), rel=1e-12)
             assert score.standard_error == pytest.approx(logs.std() / math.sqrt(80), rel=1e-9)
         assert all(len(array) == 300 for array, _, _ in fits)
+
+    def test_a_rank_under_which_one_of_them_is_impossible_is_not_chosen(self):
+        agreeing = [[0, 0], [1, 1]] * 20
+        curve = jp.choose_rank(
+            agreeing, [1, 2], validation=[[0, 1], [0, 0]], smoothing=0, random_state=0
+        )
+        assert curve.scores[1].score == -np.inf
+        assert math.isnan(curve.scores[1].standard_error)
+        assert curve.rank == curve.simplest_rank == 1
 
     def test_rows_without_an_observed_cell_do_not_count(self):
         held_out = separated_pmf(3).sample(80, random_state=7, backend="codes")
@@ -192,9 +240,44 @@ class TestChoice:
         ]
         assert len({repr(without_seconds(curve)) for curve in curves}) == 1
 
-    def test_an_interrupt_ends_the_search(self):
+    @pytest.mark.parametrize("criterion", ["bic", "validation"])
+    def test_after_an_interrupt_the_curve_has_the_ranks_done(self, monkeypatch, criterion):
+        whole = jp.choose_rank(UNIQUE, [1, 2], criterion, **SMALL)
+        interrupt_at_rank(monkeypatch, 3)
+        curve = jp.choose_rank(UNIQUE, [1, 2, 3, 4], criterion, **SMALL)
+        assert repr(without_seconds(curve)) == repr(without_seconds(whole))
+        np.testing.assert_array_equal(curve.fold_scores, whole.fold_scores)
+
+    @pytest.mark.parametrize("criterion", ["bic", "validation"])
+    def test_an_interrupt_before_any_rank_is_done_ends_the_search(self, monkeypatch, criterion):
+        interrupt_at_rank(monkeypatch, 1)
         with pytest.raises(KeyboardInterrupt):
-            jp.choose_rank(ROWS, [1, 2], "bic", callback=lambda *_: True, tol=0)
+            jp.choose_rank(UNIQUE, [1, 2], criterion, **SMALL)
+
+    def test_a_fit_that_was_stopped_has_no_score(self, monkeypatch):
+        run = FitPlan.run
+
+        def stopped(self, data, generator):
+            solution = run(self, data, generator)
+            return replace(solution, status=jp.Status.STOPPED) if self.rank == 2 else solution
+
+        monkeypatch.setattr(FitPlan, "run", stopped)
+        curve = jp.choose_rank(UNIQUE, [1, 2, 3], "bic", **SMALL)
+        assert [score.rank for score in curve.scores] == [1]
+
+    def test_of_a_small_table_every_rank_is_also_fitted_from_the_default_start(self, fits):
+        curve = jp.choose_rank(ROWS, range(1, 5), "bic", random_state=0, max_iter=30)
+        for score in curve.scores:
+            same = [s for _, _, s in fits if s.pmf.rank == score.rank]
+            assert any("the best of" in s.start for s in same)
+            assert score.log_likelihood == pytest.approx(-min(s.objective for s in same))
+
+    def test_of_a_small_table_no_rank_is_worse_than_the_default_fit(self, monkeypatch):
+        monkeypatch.setattr(plan, "MAX_CANDIDATES", 32)
+        curve = jp.choose_rank(ROWS, range(1, 4), "bic", random_state=0)
+        for score in curve.scores:
+            solution = jp.fit_rows(ROWS, score.rank, random_state=0)
+            assert score.log_likelihood >= -solution.objective - 1e-7
 
 
 def curve_of(*scores, criterion="validation"):
@@ -242,7 +325,7 @@ class TestCurve:
 class TestProgress:
     def test_nothing_is_printed_without_a_bar(self, capfd):
         jp.choose_rank(UNIQUE, [1], "bic", **SMALL)
-        jp.bootstrap_test(UNIQUE, 1, n_bootstrap=1, **SMALL)
+        jp.bootstrap_test(UNIQUE, 1, n_bootstrap=1, **SHORT)
         assert capfd.readouterr() == ("", "")
 
     def test_a_bar_shows_what_is_done_and_changes_no_bit(self, monkeypatch, capfd):
@@ -250,7 +333,7 @@ class TestProgress:
             monkeypatch.setenv(name, value)  # as if the screen were a terminal
         curves, tests, screens = [], [], []
         for progress in False, True:
-            options = SMALL | {"progress": progress}
+            options = SHORT | {"progress": progress}
             curves.append(jp.choose_rank(UNIQUE, [1, 2], n_folds=2, **options))
             tests.append(jp.bootstrap_test(UNIQUE, 1, n_bootstrap=2, **options))
             screens.append(capfd.readouterr())
@@ -273,7 +356,7 @@ class TestBootstrap:
         assert str(found).endswith("rank 2 may be enough.")
 
     def test_the_p_value_counts_the_tables_that_gain_as_much(self):
-        found = jp.bootstrap_test(UNIQUE, 2, n_bootstrap=9, **SMALL)
+        found = jp.bootstrap_test(UNIQUE, 2, n_bootstrap=9, **SHORT)
         above = (found.replicates >= found.statistic).sum()
         assert found.replicates.shape == (9,)
         assert found.p_value == (1 + above) / 10
@@ -308,11 +391,21 @@ class TestBootstrap:
         assert not np.array_equal(first.replicates, other.replicates)
 
     def test_it_prints_as_a_sentence(self):
-        found = jp.BootstrapTest(2, 12.34567, 0.25, np.zeros(3))
+        found = jp.BootstrapTest(2, 12.34567, 0.25, np.zeros(19))
         assert str(found) == (
-            "Rank 2 against 3: likelihood ratio 12.346, p = 0.25 from 3 simulated tables; "
+            "Rank 2 against 3: likelihood ratio 12.346, p = 0.25 from 19 simulated tables; "
             "rank 2 may be enough."
         )
+
+    def test_too_few_tables_refute_nothing_and_say_so(self):
+        found = jp.bootstrap_test(sampled(2, 400), 1, n_bootstrap=18, **SHORT)
+        assert found.p_value == 1 / 19
+        assert str(found).endswith("rank 1 cannot be refuted with so few tables.")
+
+    @pytest.mark.parametrize("option", ["sample_weight", "smoothing", "n_init", "validation"])
+    def test_there_are_no_other_options(self, option):
+        with pytest.raises(TypeError, match=option):
+            jp.bootstrap_test(UNIQUE, 1, **{option: 1})
 
 
 def test_free_parameters_are_weights_and_columns_that_sum_to_one():

@@ -14,7 +14,13 @@ from jointpmf import threads
 from jointpmf.encoding import Codes
 from jointpmf.solvers import rows as rows_module
 from jointpmf.solvers.objective import Point
-from jointpmf.solvers.rows import NEGLIGIBLE, Expectation, Rows, log_likelihoods
+from jointpmf.solvers.rows import (
+    NEGLIGIBLE,
+    Expectation,
+    Rows,
+    log_likelihoods,
+    mean_log_likelihood,
+)
 
 
 def rows_of(table, domain, sample_weight=None):
@@ -183,6 +189,10 @@ class TestParts:
         rows = rows_of([[0, 1], [0, -1]], jp.Domain.of_sizes([3, 4]))
         assert rows.counts.tolist() == [2, 0, 0, 0, 1, 0, 0]
 
+    def test_the_marginal_of_a_variable_that_no_row_observes_is_uniform(self):
+        rows = rows_of([[0, -1], [2, -1]], jp.Domain.of_sizes([3, 4]))
+        assert rows.marginal.tolist() == [0.5, 0, 0.5, 0.25, 0.25, 0.25, 0.25]
+
     @pytest.mark.parametrize("which", [[0], [3, 1, 4], [2, 2, 5], []])
     def test_cells_of_some_rows(self, rows, which):
         owner, cells = rows.cells_of(np.array(which, int))
@@ -228,7 +238,6 @@ def assert_expected(rows, weights, factors, rtol=1e-11):
     )
     assert not counts[:, len(weights) :].any()
     assert total == pytest.approx((rows.weights * expected_logs).sum(), rel=1e-12)
-    assert expectation.log_likelihood(stack) == total
     return logs
 
 
@@ -309,6 +318,17 @@ class TestExpectation:
         rows = rows_of(table, domain)
         expected = pmf.log_probability(np.array(decoded(rows)))
         np.testing.assert_allclose(log_likelihoods(rows, pmf), expected, rtol=1e-12)
+
+    def test_the_mean_is_by_weight_and_over_rows_that_say_something(self):
+        domain = jp.Domain.of_sizes([3, 2, 5])
+        pmf = jp.random_pmf(domain, 4, 0)
+        generator = np.random.default_rng(0)
+        table, weights = oracle.random_table(generator, domain, 40, 0.6), generator.random(40)
+        seen = (table >= 0).any(axis=1)
+        assert not seen.all()
+        logs = [np.log(oracle.row_probability(pmf, row)) for row in table[seen]]
+        found = mean_log_likelihood(rows_of(table, domain, weights), pmf)
+        assert found == pytest.approx(np.average(logs, weights=weights[seen]), rel=1e-12)
 
 
 class TestZeros:
@@ -467,7 +487,7 @@ class TestBits:
         with monkeypatch.context() as patch:
             patch.setattr(rows_module, "add_expected_counts", recorded)
             rows, point = problem
-            Expectation(rows, 13).log_likelihood(Expectation(rows, 13).stack(point))
+            Expectation(rows, 13).log_likelihoods(Expectation(rows, 13).stack(point)).sum()
         return calls
 
     def test_there_are_several_chunks_and_both_kinds_of_rows(self, problem, monkeypatch):

@@ -270,9 +270,10 @@ class TestMerged:
         np.testing.assert_allclose(point.factors[2:, 0], 1 / 4)
         assert_feasible(domain, point, 2)
 
-    def test_the_counts_given_are_not_changed(self):
+    @pytest.mark.parametrize("order", ["C", "F"])
+    def test_the_counts_given_are_not_changed(self, order):
         domain = jp.Domain.of_sizes([3, 2])
-        counts = random_counts(np.random.default_rng(0), domain, 4)
+        counts = np.array(random_counts(np.random.default_rng(0), domain, 4), order=order)
         before = counts.copy()
         merged(counts, domain.offsets, 2)
         np.testing.assert_array_equal(counts, before)
@@ -386,6 +387,20 @@ class TestClosedForm:
         assert point_in_closed_form(codes, None, 2, np.random.default_rng(0)) is not None
         monkeypatch.setattr(starts, "MAX_STACKED", 23)
         assert point_in_closed_form(codes, None, 2, np.random.default_rng(0)) is None
+
+    def test_of_variables_with_many_levels(self):
+        truth = planted([60] * 3, 3)
+        table = truth.sample(3000, random_state=0, backend="codes")
+        point = point_in_closed_form(Codes(truth.domain, table), None, 3, np.random.default_rng(0))
+        assert_feasible(truth.domain, point, 3)
+
+    @pytest.mark.filterwarnings("error")
+    def test_of_two_rows_there_is_a_feasible_one_or_none(self):
+        domain = jp.Domain.of_sizes([1, 3, 1, 3, 3])
+        codes = Codes(domain, np.array([[0, 2, 0, 2, 0], [0, 0, 0, 2, 1]]))
+        for seed in range(31):
+            point = point_in_closed_form(codes, None, 2, np.random.default_rng(seed))
+            assert point is None or oracle.is_feasible(domain, point.weights, point.factors)
 
     def test_it_depends_on_the_generator_only(self):
         rows = random_rows(1, n_variables=6)

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jointpmf.automatic import fit_auto
+    from jointpmf.automatic import fit_auto, fit_marginals_auto
     from jointpmf.domain import MISSING, Domain, Variable
     from jointpmf.encoding import Codes, encode
     from jointpmf.errors import JointPMFError
@@ -42,7 +42,7 @@ __version__ = "0.1.0"
 logging.getLogger("jointpmf").addHandler(logging.NullHandler())
 
 _NAMES_OF = {
-    "automatic": ["fit_auto"],
+    "automatic": ["fit_auto", "fit_marginals_auto"],
     "domain": ["MISSING", "Domain", "Variable"],
     "encoding": ["Codes", "encode"],
     "errors": ["JointPMFError"],
@@ -96,6 +96,7 @@ __all__ = [
     "factor_error",
     "fit_auto",
     "fit_marginals",
+    "fit_marginals_auto",
     "fit_rows",
     "identifiability",
     "impute",

@@ -2,39 +2,65 @@
 
 Part of every distinct row is held out by thinning its weight, so that a row of weight two and the
 same row twice give the same model. With a target it is the target's cells that are held out, and
-predicted from the rest of their rows.
+predicted from the rest of their rows; where they are fitted they count several times.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jointpmf.domain import MISSING, Domain
 from jointpmf.encoding import Bins, Codes, encode
-from jointpmf.likelihood import FitData, FitPlan, check_table
-from jointpmf.marginals import checked_weights
+from jointpmf.errors import at_least_zero
+from jointpmf.fit import fit_marginals
+from jointpmf.marginals import MarginalSet, checked_weights
+from jointpmf.plan import FitData, FitPlan, check_table
 from jointpmf.pmf import average, seeded_generator
 from jointpmf.progress import progress_bar
+from jointpmf.solvers.algebraic import EXACT
 from jointpmf.solvers.held_out import HeldOut
-from jointpmf.solvers.loop import Restart, Solution, Status
-from jointpmf.solvers.rows import Rows, distinct_codes, log_likelihoods
+from jointpmf.solvers.loop import Callback, Restart, Solution, Status
+from jointpmf.solvers.rows import Rows, distinct_codes, mean_log_likelihood
+from jointpmf.threads import one_blas_thread
 
-RANKS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144)
+RANKS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Ranks that are tried, upwards, until they no longer help."""
 
-N_TRIED, N_AVERAGED = 3, 6
-"""Fits by which a rank is judged, and fits that are averaged at the chosen one."""
+SMOOTHINGS = (0.1, 1.0)
+"""Smoothing that is tried: more of it where that is better than less."""
+
+N_TRIED = ((20_000, 10), (100_000, 3))
+"""Fits by which a rank is judged: so many for tables of fewer cells than that, else one."""
+
+EMPHASIS = 0.5
+"""A target counts for this part of the other variables: for one cell among many no component would
+be made otherwise."""
+
+MIN_AVERAGED, MAX_AVERAGED, AVERAGE_WORK = 4, 24, 10**8
+"""Fits that are averaged at the chosen rank: as many as cells times components allow."""
+
+MIN_GAIN = 2e-3
+"""A larger rank must predict better by this, in nats per row or cell of the target."""
 
 PATIENCE = 2
 """Ranks in a row without improvement after which no larger one is tried."""
 
 HELD_OUT_PART = 0.2
 
-MAX_ITER, TOL = 300, 1e-7
+MAX_ITER, TOL, STEP_PATIENCE = 300, 1e-7, 5
+"""When one fit ends: its budget, a small step, or so many steps that do not help what it has not
+seen."""
+
+MAX_MARGINAL_RANK, ELBOW = 20, 0.8
+"""Ranks that are tried on marginals, and the part of the objective that one more component must
+leave less of."""
+
+MAX_TRIALS = 1e9
+"""Draws by which the weight of one row is thinned, at most."""
 
 MIN_ROWS = 10
 """With fewer rows nothing can be held out, and the variables are taken for independent."""
@@ -44,7 +70,7 @@ def fit_auto(
     table: Any,
     *,
     target: str | None = None,
-    smoothing: float = 0.1,
+    smoothing: float | None = None,
     sample_weight: Any = None,
     random_state: Any = None,
     progress: bool = False,
@@ -59,8 +85,9 @@ def fit_auto(
         One row per sample, cells may be missing.
     target : str, optional
         The variable that will be predicted; without one it is the whole row that counts.
-    smoothing : float
-        Pseudo-counts per level and component, on average, towards the marginals.
+    smoothing : float, optional
+        Pseudo-counts per level and component, on average, towards the marginals; by default the
+        better of 0.1 and 1.
     sample_weight : array of shape (rows,), optional
         What each row counts for.
     random_state : int or numpy Generator, optional
@@ -84,104 +111,197 @@ def fit_auto(
     position = None if target is None else codes.domain.index(target)
     rows, row_weights = distinct_codes(codes, weights)
     generator = seeded_generator(random_state)
-    search = _Search(
-        rows, row_weights, position, smoothing, generator.integers(2**63, size=N_AVERAGED)
-    )
-    if row_weights.sum() < MIN_ROWS:
-        return search.independent()
-    with progress_bar("choosing the rank", len(RANKS) * N_TRIED + N_AVERAGED, progress) as advance:
-        found = []
-        for solution in search.fits():
-            advance(f"rank {solution.pmf.rank}")
-            found.append(solution)
-    return search.averaged(found)
+    tried = SMOOTHINGS if smoothing is None else (at_least_zero(smoothing, "smoothing"),)
+    seeds = generator.integers(2**63, size=MAX_AVERAGED)
+    with one_blas_thread:
+        search = _Search(rows, row_weights, position, [np.random.default_rng(s) for s in seeds])
+        if max(row_weights.sum(), len(row_weights)) < MIN_ROWS:
+            return search.independent(tried[0])
+        total = (len(RANKS) + len(tried)) * search.n_tried + MIN_AVERAGED
+        with progress_bar("choosing the rank", total, progress) as advance:
+            for kind in search.fits(tried):
+                advance(f"rank {kind.rank}")
+        return search.averaged()
 
 
-@dataclass(frozen=True)
-class _Search:
-    """The search for a rank: the distinct rows, and a seed for each split."""
+class _Kind(NamedTuple):
+    rank: int
+    smoothing: float
+
+
+class _Split(NamedTuple):
+    """What is fitted and what is held out, and the seed of the fits to it."""
 
     codes: Codes
     weights: np.ndarray
-    target: int | None
-    smoothing: float
-    seeds: np.ndarray
+    rows: Rows
+    held_out: Rows
+    given: Rows | None
+    seed: int
 
-    def fits(self) -> Iterator[Solution]:
-        """Yield fits of growing rank while that helps, then the rest of those at the best."""
-        best, best_cost, n_worse = 1, np.inf, 0
-        for rank in RANKS:
-            found = []
-            for k in range(N_TRIED):
-                found.append(self.fit(rank, k))
-                yield found[-1]
-                if found[-1].status is Status.STOPPED:
-                    return
-            cost = float(np.mean([solution.validation for solution in found]))
-            n_worse = 0 if cost < best_cost else n_worse + 1
-            if cost < best_cost:
-                best, best_cost = rank, cost
-            if n_worse == PATIENCE or rank > len(self.weights):
-                break
-        for k in range(N_TRIED, N_AVERAGED):
-            yield self.fit(best, k)
 
-    def fit(self, rank: int, split: int) -> Solution:
-        """Return the fit of one rank on one split, stopped by what was held out."""
-        generator = np.random.default_rng(self.seeds[split])
+class _Search:
+    """The search for the best kind of fit, and all fits that were made on the way."""
+
+    def __init__(
+        self,
+        codes: Codes,
+        weights: np.ndarray,
+        target: int | None,
+        generators: list[np.random.Generator],
+    ) -> None:
+        self.codes, self.weights, self.target = codes, weights, target
+        self._generators = generators
+        self._splits: list[_Split] = []
+        self._found: dict[_Kind, list[Solution]] = {}
+        self.n_cells = int((codes.array != MISSING).sum())
+        self.n_tried = next((n for limit, n in N_TRIED if self.n_cells < limit), 1)
+
+    def fits(self, smoothings: tuple[float, ...]) -> Iterator[_Kind]:
+        """Make fits of growing rank while that helps, then the rest of those of the best kind."""
+        for smoothing in smoothings:
+            n_worse = 0
+            for rank in RANKS[RANKS.index(self._best().rank) if self._found else 0 :]:
+                kind = _Kind(rank, smoothing)
+                for k in range(self.n_tried):
+                    yield self._fit(kind, k)
+                    if self._is_stopped:
+                        return
+                n_worse = 0 if self._best() == kind else n_worse + 1
+                if n_worse == PATIENCE or rank > len(self.weights):
+                    break
+        best = self._best()
+        n_averaged = AVERAGE_WORK // (self.n_cells * best.rank)
+        for k in range(self.n_tried, min(max(n_averaged, MIN_AVERAGED), MAX_AVERAGED)):
+            yield self._fit(best, k)
+            if self._is_stopped:
+                return
+
+    def _best(self) -> _Kind:
+        """Return the kind whose fits predict best what they have not seen."""
+        complete = [kind for kind, fits in self._found.items() if len(fits) >= self.n_tried]
+        best, *others = sorted(complete or self._found, key=lambda kind: kind.rank)
+        for other in others:
+            if self._cost(other) < self._cost(best) - MIN_GAIN:
+                best = other
+        return best
+
+    def _cost(self, kind: _Kind) -> float:
+        return float(np.mean([s.validation for s in self._found[kind][: self.n_tried]]))
+
+    @property
+    def _is_stopped(self) -> bool:
+        last = next(reversed(self._found.values()))[-1]
+        return last.status is Status.STOPPED
+
+    def _fit(self, kind: _Kind, k: int) -> _Kind:
+        """Make the fit of one kind on one split, stopped by what was held out."""
+        while len(self._splits) <= k:
+            self._splits.append(self._split(self._generators[len(self._splits)]))
+        split = self._splits[k]
+        held_out = HeldOut(split.held_out, kind.rank, split.given, patience=STEP_PATIENCE)
+        data = FitData(split.codes, split.weights, split.rows, held_out)
+        solution = _plan(kind).run(data, np.random.default_rng(split.seed))
+        fits = self._found.pop(kind, [])  # the last kind is the last in order
+        self._found[kind] = [*fits, solution]
+        return kind
+
+    def _split(self, generator: np.random.Generator) -> _Split:
         held_out = self._thinned(generator)
+        seed = int(generator.integers(2**63))
         kept = self.weights - held_out
         if self.target is None:
-            codes, weights = self.codes, kept
-            validation = HeldOut(Rows.of_codes(codes, held_out), rank)
-        else:
-            array = self.codes.array.copy()
-            array[:, self.target] = MISSING
-            codes = Codes(self.codes.domain, np.vstack([self.codes.array, array]))
-            weights = np.concatenate([kept, held_out])
-            is_seen = self.codes.array[:, self.target] != MISSING
-            shown = held_out * is_seen
-            validation = HeldOut(
-                Rows.of_codes(self.codes, shown),
-                rank,
-                Rows.of_codes(Codes(self.codes.domain, array), shown),
-            )
-        data = FitData(codes, weights, Rows.of_codes(codes, weights), validation)
-        return self._plan(rank, "rows").run(data, generator, is_first=True)
-
-    def _plan(self, rank: int, start: str) -> FitPlan:
-        options = {"max_iter": MAX_ITER, "tol": TOL, "callback": None}
-        return FitPlan(rank, start, self.smoothing, "marginal", options)
+            rows = Rows.of_codes(self.codes, kept)
+            other = Rows.of_codes(self.codes, held_out)
+            return _Split(self.codes, kept, rows, other, None, seed)
+        array = self.codes.array.copy()
+        array[:, self.target] = MISSING
+        hidden = Codes(self.codes.domain, array)
+        both = Codes(self.codes.domain, np.vstack([self.codes.array, array]))
+        weights = np.concatenate([kept, held_out])
+        seen = held_out * (self.codes.array[:, self.target] != MISSING)
+        times = max(round(EMPHASIS * (len(self.codes.domain) - 1)), 1)
+        return _Split(
+            both,
+            weights,
+            Rows.of_codes(both, weights).emphasised(self.target, times),
+            Rows.of_codes(self.codes, seen),
+            Rows.of_codes(hidden, seen),
+            seed,
+        )
 
     def _thinned(self, generator: np.random.Generator) -> np.ndarray:
         """Return the weight of each row that is held out: of a whole weight a whole part."""
-        trials = np.ceil(self.weights)
+        trials = np.minimum(np.ceil(self.weights), MAX_TRIALS)
         while True:
             part = generator.binomial(trials.astype(np.int64), HELD_OUT_PART) / trials
             seen = self.codes.array[:, self.target] != MISSING if self.target is not None else True
             if (part * seen > 0).any() and (part < 1).any():
                 return part * self.weights
 
-    def independent(self) -> Solution:
+    def independent(self, smoothing: float) -> Solution:
         """Return the fit of rank one, for a table too small to hold anything out."""
-        data = FitData(self.codes, self.weights, Rows.of_codes(self.codes, self.weights))
-        generator = np.random.default_rng(self.seeds[0])
-        return self._plan(1, "rows").run(data, generator, is_first=True)
+        data = FitData.of_codes(self.codes, self.weights)
+        return _plan(_Kind(1, smoothing)).run(data, self._generators[0])
 
-    def averaged(self, found: list[Solution]) -> Solution:
-        """Return the average of the fits at the rank that was best, with a record of all."""
-        rank = found[-1].pmf.rank
-        best = [solution for solution in found if solution.pmf.rank == rank]
+    def averaged(self) -> Solution:
+        """Return the average of the fits of the best kind, with a record of all."""
+        kind = self._best()
+        best = self._found[kind]
         pmf = average([solution.pmf for solution in best])
         rows = Rows.of_codes(self.codes, self.weights)
         return Solution(
             pmf,
-            best[-1].status if best[-1].status is Status.STOPPED else Status.VALIDATED,
-            -float(rows.weights @ log_likelihoods(rows, pmf)) / rows.total,
+            Status.STOPPED if self._is_stopped else Status.VALIDATED,
+            -mean_log_likelihood(rows, pmf),
             best[0].history,
-            start=f"the average of {len(best)} fits of rank {rank}, chosen on held-out parts",
-            validation=float(np.mean([solution.validation for solution in best])),
+            start=f"the average of {len(best)} fits of rank {kind.rank}, smoothing "
+            f"{kind.smoothing:g}, chosen by what was held out",
+            validation=self._cost(kind),
             restarts=tuple(
-                Restart(f"rank {s.pmf.rank}: {s.start}", s.objective, s.status) for s in found
+                Restart(f"rank {k.rank}: {s.start}", s.objective, s.status, s.validation)
+                for k, fits in self._found.items()
+                for s in fits
             ),
         )
+
+
+def _plan(kind: _Kind) -> FitPlan:
+    options = {"max_iter": MAX_ITER, "tol": TOL, "callback": None}
+    return FitPlan(kind.rank, "rows", kind.smoothing, "marginal", options)
+
+
+def fit_marginals_auto(
+    marginals: MarginalSet, *, random_state: Any = None, callback: Callback | None = None
+) -> Solution:
+    """Return the fit to marginals of the rank from which on more components hardly help.
+
+    Parameters
+    ----------
+    marginals : MarginalSet
+        What is known.
+    random_state : int or numpy Generator, optional
+        The same seed gives the same bits.
+    callback : callable, optional
+        As in `fit_marginals`.
+
+    Examples
+    --------
+    >>> import jointpmf as jp
+    >>> truth = jp.random_pmf(jp.Domain.of_sizes([4] * 5), rank=3, random_state=0)
+    >>> jp.fit_marginals_auto(truth.marginals(order=3), random_state=0).pmf.rank
+    3
+    """
+    generator = seeded_generator(random_state)
+    best: Solution | None = None
+    for rank in range(1, MAX_MARGINAL_RANK + 1):
+        found = fit_marginals(marginals, rank, random_state=generator, callback=callback)
+        if found.status is Status.STOPPED:
+            return found if best is None else replace(best, status=Status.STOPPED)
+        if best is not None and found.objective > ELBOW * best.objective:
+            return best
+        best = found
+        if best.objective <= EXACT:
+            break
+    assert best is not None
+    return best

@@ -20,7 +20,8 @@ Bins = Mapping[str, "int | Sequence[float]"] | int
 
 def bins_by_name(bins: Bins | None, names: Sequence[str]) -> Mapping[str, int | Sequence[float]]:
     """Return how to cut each column that is named, after checking that it is one."""
-    if bins is None or (isinstance(bins, int) and not isinstance(bins, bool) and bins > 0):
+    is_number = isinstance(bins, (int, np.integer)) and not isinstance(bins, bool)
+    if bins is None or (is_number and bins > 0):  # type: ignore[operator]
         return {}
     if not isinstance(bins, Mapping):
         raise JointPMFError(

@@ -48,7 +48,7 @@ class Score(NamedTuple):
     predicted: float
 
 
-def run(console: Console) -> None:
+def run(console: Console) -> list[Score]:
     """Load the survey, hide answers, learn from the rest, and show what was learned."""
     begin = time.perf_counter()
     full = encode(anes96(), bins=BINS)
@@ -60,12 +60,14 @@ def run(console: Console) -> None:
     )
     solution = learn(known, console)
     console.print(f"{solution.status.value} {solution.n_iter} sweeps.\n")
-    console.print(score_table(scores(solution.pmf, full, known, hidden)))
+    found = scores(solution.pmf, full, known, hidden)
+    console.print(score_table(found))
     for question, code in QUERIES.items():
         console.print(f"\n[bold]{question}[/]")
         console.print(Syntax(f">>> {code}", "pycon", background_color="default", word_wrap=True))
         console.print(eval(code, {"pmf": solution.pmf, "pl": pl}))
     console.print(f"\nDone in {time.perf_counter() - begin:.1f} s.")
+    return found
 
 
 def learn(known: Codes, console: Console) -> Solution:

@@ -204,7 +204,7 @@ class Domain:
         """The variables' names, in order."""
         return tuple(variable.name for variable in self.variables)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The variables' numbers of levels, in order."""
         return tuple(variable.size for variable in self.variables)

@@ -227,8 +227,14 @@ def _filled_array(
 
 def _filled_series(series: nw.Series[Any], rows: np.ndarray, cells: np.ndarray) -> nw.Series[Any]:
     """Return a column with some cells set, of its own type if that can hold them."""
-    if series.dtype.is_integer() and cells.dtype.kind == "f" and (cells % 1 != 0).any():
-        series = series.cast(nw.Float64)
+    if series.dtype.is_integer() and cells.dtype.kind == "f":
+        if (cells % 1 == 0).all():
+            cells = cells.astype(np.int64)
+        else:
+            series = series.cast(nw.Float64)
+    if series.implementation.is_polars() and series.dtype.is_temporal():
+        typed = nw.new_series(series.name, cells.tolist(), series.dtype, backend="polars")
+        return series.scatter(rows.tolist(), typed)  # else the unit would be taken for its own
     if not series.implementation.is_pyarrow():
         return series.scatter(rows.tolist(), cells.tolist())
     native = series.to_native()
@@ -260,7 +266,7 @@ def _learn(n_rows: int, columns: _Columns, bins: Bins | None, max_levels: int) -
     if not columns or not n_rows:
         raise JointPMFError("the table is empty: there is nothing to learn the levels from")
     named = bins_by_name(bins, list(columns))
-    otherwise = bins if isinstance(bins, int) else None
+    otherwise = int(bins) if isinstance(bins, (int, np.integer)) else None
     max_levels = whole_number(max_levels, "max_levels", 0)
     variables, coded = [], {}
     for name, read in columns.items():
@@ -596,7 +602,7 @@ class _SeriesColumn:
         """Return the levels that the column's type lists itself, in its order, if it does."""
         series, native = self.series, self.series.to_native()
         of_pandas = series.implementation.is_pandas_like() and series.dtype == nw.Categorical
-        if series.dtype == nw.Enum or of_pandas:
+        if series.dtype == nw.Enum or (of_pandas and hasattr(native.dtype, "categories")):
             return list(map(_plain_time, native.dtype.categories))
         of_pyarrow = series.implementation.is_pyarrow() and series.dtype == nw.Categorical
         if of_pyarrow and native.type.ordered:

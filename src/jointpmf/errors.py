@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable
+from numbers import Real
 from typing import Any
 
 
@@ -49,3 +51,20 @@ def whole_number(number: Any, what: str, least: int) -> int:
             f"{what} must be a whole number of at least {least}, not {shown(number)}"
         )
     return whole
+
+
+def one_of(given: Any, allowed: tuple[str, ...], what: str) -> str:
+    """Return a word that is one of those allowed, or raise naming what it should have been."""
+    if not isinstance(given, str) or given not in allowed:
+        words = ", ".join(map(repr, allowed[:-1])) + f" or {allowed[-1]!r}"
+        raise JointPMFError(f"{what} must be {words}, not {shown(given)}")
+    return given
+
+
+def at_least_zero(number: Any, what: str) -> float:
+    """Return a number that is not negative, or raise naming what it should have been."""
+    is_number = isinstance(number, Real) and not isinstance(number, bool)
+    value = float(number) if is_number else -1.0
+    if not 0 <= value < math.inf:
+        raise JointPMFError(f"{what} must be a number of at least 0, not {shown(number)}")
+    return value

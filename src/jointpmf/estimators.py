@@ -11,16 +11,18 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
+import polars as pl
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
 from sklearn.utils import Tags, _safe_indexing, check_array, column_or_1d
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from jointpmf.automatic import fit_auto
+from jointpmf.automatic import SMOOTHINGS, fit_auto
 from jointpmf.binning import Bins
 from jointpmf.domain import MISSING, Domain, Variable
 from jointpmf.encoding import Codes, encode
-from jointpmf.errors import JointPMFError, shown
+from jointpmf.errors import JointPMFError, shown, whole_number
 from jointpmf.imputation import impute
 from jointpmf.likelihood import fit_rows
 from jointpmf.marginals import checked_weights
@@ -32,7 +34,7 @@ MAX_LEVELS = 20
 """A column with more different numbers is cut into bins."""
 
 MAX_BINS, BINS_POWER = 10, 0.25
-MAX_TARGET_BINS, TARGET_BINS_POWER = 20, 0.4
+MAX_TARGET_BINS, TARGET_BINS_POWER = 20, 1 / 3
 """Parts that a column, and a target, is cut into by default: a power of the number of rows."""
 
 
@@ -45,7 +47,7 @@ class _PMFBase(BaseEstimator):  # type: ignore[misc]
         *,
         method: str = "auto",
         order: int = 3,
-        smoothing: float = 0.1,
+        smoothing: float | None = None,
         bins: Bins | str | None = "auto",
         n_init: int = 1,
         max_iter: int = 2000,
@@ -72,15 +74,10 @@ class _PMFBase(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = True
         return tags
 
-    def _learned(self, X: Any, y: Variable | None, y_codes: Any, sample_weight: Any) -> Self:
+    def _learned(
+        self, X: Any, y: Variable | None, y_codes: Any, weights: np.ndarray | None
+    ) -> Self:
         """Fit the joint of the columns, and of the target if there is one."""
-        weights = checked_weights(sample_weight, _n_rows(X))
-        if weights is not None:  # rows that do not count say nothing about levels either
-            counting = weights > 0
-            if not counting.any():
-                raise JointPMFError("all sample weights are zero")
-            X, weights = _safe_indexing(X, np.flatnonzero(counting)), weights[counting]
-            y_codes = None if y_codes is None else y_codes[counting]
         self._missing_code = _missing_code(X)
         codes = encode(
             X,
@@ -113,6 +110,7 @@ class _PMFBase(BaseEstimator):  # type: ignore[misc]
                 f"method must be 'auto', 'likelihood' or 'marginals', not {shown(self.method)}"
             )
         seed = _seed(self.random_state)
+        max_iter = whole_number(self.max_iter, "max_iter", 0)
         if isinstance(self.rank, str):
             if self.rank != "auto" or self.method == "marginals":
                 raise JointPMFError(
@@ -127,15 +125,16 @@ class _PMFBase(BaseEstimator):  # type: ignore[misc]
                 random_state=seed,
                 progress=self.verbose,
             )
-        options: dict[str, Any] = {"smoothing": self.smoothing, "n_init": self.n_init}
+        smoothing = SMOOTHINGS[0] if self.smoothing is None else self.smoothing
+        options: dict[str, Any] = {"smoothing": smoothing, "n_init": self.n_init}
         if self.method == "marginals":
             options = {"method": "marginals", "order": self.order}
-        with iteration_bar(self.max_iter, self.verbose) as callback:
+        with iteration_bar(max_iter, self.verbose) as callback:
             return fit_rows(
                 codes,
                 self.rank,
                 towards="marginal",
-                max_iter=self.max_iter,
+                max_iter=max_iter,
                 tol=self.tol,
                 sample_weight=weights,
                 random_state=seed,
@@ -149,7 +148,9 @@ class _PMFBase(BaseEstimator):  # type: ignore[misc]
             validate_data(self, X, reset=reset, skip_check_array=True)
             if not _n_rows(X) or not X.shape[1]:
                 raise JointPMFError(f"the table is empty: its shape is {X.shape}")
-            return X if all(isinstance(name, str) for name in _names(X)) else _renamed(X)
+            by_place = not reset and not hasattr(self, "feature_names_in_")
+            is_text = all(isinstance(name, str) for name in _names(X))
+            return _renamed(X) if by_place or not is_text else X
         return validate_data(
             self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", accept_sparse=False
         )
@@ -177,8 +178,9 @@ class PMFEstimator(_PMFBase):
         How to fit, see `fit_rows`; "auto" is likelihood.
     order : int
         Of the marginals, for that method.
-    smoothing : float
-        Pseudo-counts per level and component, on average, towards the marginals.
+    smoothing : float or None
+        Pseudo-counts per level and component, on average, towards the marginals. By default 0.1
+        for a given rank, and for a chosen rank the better of 0.1 and 1.
     bins : "auto", int, mapping of name to int or edges, or None
         How to cut columns of numbers; a single number is for those with more than 20 of them, and
         by default it grows with the number of rows.
@@ -211,7 +213,8 @@ class PMFEstimator(_PMFBase):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the joint distribution of the columns; y is ignored."""
-        return self._learned(self._checked(X, reset=True), None, None, sample_weight)
+        X, _, weights = _counting(self._checked(X, reset=True), None, sample_weight)
+        return self._learned(X, None, None, weights)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-probability of each row's observed cells."""
@@ -247,9 +250,10 @@ class PMFClassifier(ClassifierMixin, _PMFBase):  # type: ignore[misc]
         X = self._checked(X, reset=True)
         labels = _checked_target(self, X, y)
         check_classification_targets(labels)
+        X, labels, weights = _counting(X, labels, sample_weight)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         target = Variable("target", range(len(self.classes_)))
-        return self._learned(X, target, codes, sample_weight)
+        return self._learned(X, target, codes, weights)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return, of shape (rows, classes), the probability of each class."""
@@ -282,13 +286,13 @@ class PMFRegressor(RegressorMixin, _PMFBase):  # type: ignore[misc]
         numbers = check_array(
             _checked_target(self, X, y), dtype=np.float64, ensure_2d=False, input_name="y"
         )
-        weights = checked_weights(sample_weight, _n_rows(X))
+        X, numbers, weights = _counting(X, numbers, sample_weight)
         n_rows = _n_rows(X) if weights is None else weights.sum()
         n_bins = _n_bins(n_rows, TARGET_BINS_POWER, MAX_TARGET_BINS)
         target = encode(numbers[:, None], bins=n_bins, max_levels=MAX_LEVELS, missing_code=None)
         (variable,) = target.domain
         variable = Variable("target", variable.levels, variable.values, variable.edges)
-        return self._learned(X, variable, target.array[:, 0], sample_weight)
+        return self._learned(X, variable, target.array[:, 0], weights)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the expected target of each row, and its standard deviation if asked for."""
@@ -313,9 +317,9 @@ class PMFImputer(TransformerMixin, _PMFBase):  # type: ignore[misc]
     ----------
     rank, method, order, smoothing, bins, n_init, max_iter, tol, random_state, verbose
         As in `PMFEstimator`.
-    strategy : {"mode", "expectation", "sample"}, or mapping of name to one of them
-        The most likely level, the expected value, or a draw for multiple imputation (with an
-        integer as `random_state` every `transform` draws the same).
+    strategy : {"mode", "median", "expectation", "sample"}, or mapping of name to one of them
+        The most likely level, the median level, the expected value, or a draw for multiple
+        imputation (with an integer as `random_state` every `transform` draws the same).
 
     Examples
     --------
@@ -331,7 +335,7 @@ class PMFImputer(TransformerMixin, _PMFBase):  # type: ignore[misc]
         strategy: str | Mapping[str, str] = "mode",
         method: str = "auto",
         order: int = 3,
-        smoothing: float = 0.1,
+        smoothing: float | None = None,
         bins: Bins | str | None = "auto",
         n_init: int = 1,
         max_iter: int = 2000,
@@ -355,7 +359,8 @@ class PMFImputer(TransformerMixin, _PMFBase):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the joint distribution of the columns; y is ignored."""
-        return self._learned(self._checked(X, reset=True), None, None, sample_weight)
+        X, _, weights = _counting(self._checked(X, reset=True), None, sample_weight)
+        return self._learned(X, None, None, weights)
 
     def transform(self, X: Any) -> Any:
         """Return a table of the same kind with its missing cells filled."""
@@ -363,11 +368,17 @@ class PMFImputer(TransformerMixin, _PMFBase):  # type: ignore[misc]
         checked = self._checked(X, reset=False)
         seed = _seed(self.random_state)
         filled = impute(self.pmf_, checked, self.strategy, seed, self._missing_code)
-        return filled.set_axis(X.columns, axis=1) if _is_renamed(X, checked) else filled
+        if _is_frame(X) and _names(X) != _names(checked):
+            filled = _renamed(filled, X.columns if hasattr(X, "set_axis") else _names(X))
+        # scikit-learn does not know PyArrow tables, but what Polars makes of them
+        wraps = _get_output_config("transform", self)["dense"] != "default"
+        return pl.from_arrow(filled) if wraps and hasattr(filled, "column_names") else filled
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns, which are those that came in."""
         check_is_fitted(self)
+        if hasattr(self, "feature_names_in_"):
+            return np.asarray(_check_feature_names_in(self, input_features), object)
         return np.asarray(self.domain_.names, object)
 
 
@@ -383,13 +394,14 @@ def _names(X: Any) -> list[Any]:
     return list(getattr(X, "column_names", X.columns))  # of PyArrow, or of the others
 
 
-def _renamed(X: Any) -> Any:
-    """Return a pandas table whose names are not text with the names that an array's columns get."""
-    return X.set_axis([f"x{n}" for n in range(X.shape[1])], axis=1)
-
-
-def _is_renamed(X: Any, checked: Any) -> bool:
-    return _is_frame(X) and _names(X) != _names(checked)
+def _renamed(X: Any, names: Any = None) -> Any:
+    """Return a table with other names, by default those that an array's columns get."""
+    names = [f"x{n}" for n in range(X.shape[1])] if names is None else names
+    if hasattr(X, "set_axis"):
+        return X.set_axis(names, axis=1)
+    if hasattr(X, "rename_columns"):
+        return X.rename_columns(names)
+    return X.rename(dict(zip(X.columns, names, strict=True)))
 
 
 def _n_rows(X: Any) -> int:
@@ -401,6 +413,19 @@ def _missing_code(X: Any) -> int | None:
     if isinstance(X, np.ndarray) and X.dtype.kind in "iu" and X.size and X.min() == MISSING:
         return MISSING
     return None
+
+
+def _counting(
+    X: Any, y: np.ndarray | None, sample_weight: Any
+) -> tuple[Any, Any, np.ndarray | None]:
+    """Return the rows that count: others say nothing about levels or classes either."""
+    weights = checked_weights(sample_weight, _n_rows(X))
+    if weights is None:
+        return X, y, None
+    counting = np.flatnonzero(weights)
+    if not len(counting):
+        raise JointPMFError("all sample weights are zero")
+    return _safe_indexing(X, counting), None if y is None else y[counting], weights[counting]
 
 
 def _checked_target(estimator: BaseEstimator, X: Any, y: Any) -> np.ndarray:

@@ -1,32 +1,43 @@
 """Model files: safetensors with the domain as JSON metadata. Nothing in a file is ever executed.
 
-Tensors `weights` (rank,) and `factor.0`, `factor.1`, … (size, rank), float64. Metadata `format` =
-"jointpmf", `version` = "1", `domain` = {"variables": [{"name", "levels", "values", "edges"}, …]},
-in which a level that JSON does not have is a pair such as {"date": "2020-01-31"}, and an infinite
-edge is the text "inf" or "-inf".
+What is in a file, byte by byte, is in docs/format.md. Writing is atomic, for models and for
+everything else that the command writes; reading believes nothing that it has not checked.
 """
 
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import math
 import os
-from collections.abc import Sequence
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
+from safetensors.numpy import load as tensors_in
 from safetensors.numpy import save
 
 from jointpmf.domain import Domain, Variable
-from jointpmf.errors import JointPMFError
+from jointpmf.errors import JointPMFError, shown
 
 FORMAT, VERSION = "jointpmf", "1"
 
 FEASIBLE = 1e-9
 """How far sums in a file may be from one."""
+
+MAX_HEADER = 100_000_000
+"""Bytes of a header, at most; safetensors itself has the same limit."""
+
+READ_AT_ONCE = 2**24
+"""Bytes that are asked for at a time, so that a size that is only claimed costs nothing."""
+
+MICROSECOND = datetime.timedelta(microseconds=1)
 
 TIMES: dict[str, Any] = {
     "datetime": datetime.datetime,  # before date, of which it is a kind
@@ -34,70 +45,338 @@ TIMES: dict[str, Any] = {
     "time": datetime.time,
 }
 
+PathLike = str | os.PathLike[str]
+
+
+class ModelFile(NamedTuple):
+    """What a model file holds: the model, and in words how it was fitted."""
+
+    domain: Domain
+    weights: np.ndarray
+    factors: list[np.ndarray]
+    about: dict[str, str]
+
 
 def write_model(
-    path: str | os.PathLike[str], domain: Domain, weights: np.ndarray, factors: Sequence[np.ndarray]
+    path: PathLike,
+    domain: Domain,
+    weights: np.ndarray,
+    factors: Sequence[np.ndarray],
+    about: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a model; the file appears whole or not at all."""
+    """Write a model; the file appears whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        Where to.
+    domain, weights, factors
+        The model, as in `JointPMF`.
+    about : mapping of str to str, optional
+        How it was fitted, for people; `read_about` reads it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> domain = Domain([Variable("coin", ("heads", "tails"))])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = f"{folder}/model.safetensors"
+    ...     write_model(path, domain, np.ones(1), [np.full((2, 1), 0.5)], {"method": "guess"})
+    ...     read_about(path)
+    {'method': 'guess'}
+    """
+    content = model_bytes(domain, weights, factors, about)
+    with atomic_output(path) as file:
+        file.write(content)
+
+
+def model_bytes(
+    domain: Domain,
+    weights: np.ndarray,
+    factors: Sequence[np.ndarray],
+    about: Mapping[str, str] | None = None,
+) -> bytes:
+    """Return the content of a model file.
+
+    Examples
+    --------
+    >>> coin = Domain([Variable("coin", ("heads", "tails"))])
+    >>> len(model_bytes(coin, np.ones(1), [np.full((2, 1), 0.5)])) > 100
+    True
+    """
     tensors = {"weights": np.ascontiguousarray(weights)}
     tensors |= {f"factor.{n}": np.ascontiguousarray(factor) for n, factor in enumerate(factors)}
-    metadata = {"format": FORMAT, "version": VERSION, "domain": _domain_to_json(domain)}
-    _write_atomically(Path(path), save(tensors, metadata))
+    metadata = {
+        "format": FORMAT,
+        "version": VERSION,
+        "domain": domain_to_json(domain),
+        "about": json.dumps(_checked_about(about or {}), ensure_ascii=False),
+    }
+    metadata["checksum"] = _checksum(metadata, tensors)
+    return _in_order(save(tensors, metadata))
 
 
-def _write_atomically(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+def _in_order(content: bytes) -> bytes:
+    """Return a file with its header sorted, so that the same model gives the same bytes."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8:end]), sort_keys=True, ensure_ascii=False).encode()
+    header += b" " * (-len(header) % 8)  # the numbers begin where a float64 may
+    return len(header).to_bytes(8, "little") + header + content[end:]
+
+
+def _checked_about(about: Any) -> dict[str, str]:
+    is_text = isinstance(about, Mapping) and all(
+        isinstance(key, str) and isinstance(text, str) for key, text in about.items()
+    )
+    if not is_text:
+        raise JointPMFError(f"what a file says about a model must be texts, not {shown(about)}")
+    return dict(about)
+
+
+def _checksum(metadata: Mapping[str, str], tensors: Mapping[str, np.ndarray]) -> str:
+    """Return the SHA-256 of all that the file says, whatever the order it is stored in."""
+    digest = hashlib.sha256()
+    for text in (metadata["domain"], metadata["about"]):
+        digest.update(hashlib.sha256(text.encode()).digest())
+    for name in ("weights", *(f"factor.{n}" for n in range(len(tensors) - 1))):
+        digest.update(np.ascontiguousarray(tensors[name], "<f8").tobytes())
+    return digest.hexdigest()
+
+
+@contextmanager
+def atomic_output(path: PathLike) -> Iterator[BinaryIO]:
+    """Give a file to write to, which takes its name when all is written and not before.
+
+    A device or a pipe is written to as it is: it has no content to keep.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_output(f"{folder}/answer") as file:
+    ...         _ = file.write(b"42")
+    ...         before = os.path.exists(f"{folder}/answer")
+    ...     before, os.path.exists(f"{folder}/answer")
+    (False, True)
+    """
+    target = Path(os.path.realpath(path))  # a link stays a link
+    is_special = target.exists() and not target.is_file()
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
+        with target.open("wb") if is_special else _renamed_when_whole(target) as file:
+            yield file
+    except OSError as error:
+        raise JointPMFError(f"cannot write {path}: {reason_of(error)}") from None
+
+
+@contextmanager
+def _renamed_when_whole(target: Path) -> Iterator[BinaryIO]:
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    with temporary.open("wb") as file:
+        try:
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise JointPMFError(f"cannot write {path}: {error.strerror}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
-def read_model(
-    path: str | os.PathLike[str],
-) -> tuple[Domain, np.ndarray, list[np.ndarray]]:
-    """Return the domain, weights and factors of a model file, all checked."""
+def reason_of(error: Exception) -> str:
+    """Return why a file could not be read or written, without the number of the error.
+
+    Examples
+    --------
+    >>> reason_of(OSError("No space left on device (os error 28)"))
+    'No space left on device'
+    """
+    return getattr(error, "strerror", None) or str(error).split(" (os error")[0]
+
+
+def read_model(path: PathLike) -> tuple[Domain, np.ndarray, list[np.ndarray]]:
+    """Return the domain, weights and factors of a model file, all checked.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = f"{folder}/model.safetensors"
+    ...     write_model(path, Domain([Variable("one", (1,))]), np.ones(1), [np.ones((1, 1))])
+    ...     read_model(path)[0].names
+    ('one',)
+    """
+    return read_model_file(path)[:3]
+
+
+def read_about(path: PathLike) -> dict[str, str]:
+    """Return what a model file says about how the model was fitted: nothing, or text by topic.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = f"{folder}/model.safetensors"
+    ...     write_model(path, Domain([Variable("one", (1,))]), np.ones(1), [np.ones((1, 1))])
+    ...     read_about(path)
+    {}
+    """
+    return read_model_file(path).about
+
+
+def read_model_file(source: PathLike | BinaryIO) -> ModelFile:
+    """Return all that a model file holds, checked; `source` is a path or an open binary file.
+
+    Examples
+    --------
+    >>> import io
+    >>> coin = Domain([Variable("coin", ("heads", "tails"))])
+    >>> content = model_bytes(coin, np.ones(1), [np.full((2, 1), 0.5)], {"rows": "8"})
+    >>> read_model_file(io.BytesIO(content)).about
+    {'rows': '8'}
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        return _parsed(_content_of(source, "the input"), "the input")
     try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            domain = _domain_of(metadata, path)
-            expected = {"weights", *(f"factor.{n}" for n in range(len(domain)))}
-            if set(file.keys()) != expected:
-                raise JointPMFError(f"{path} does not hold weights and a factor per variable")
-            weights = file.get_tensor("weights")
-            factors = [file.get_tensor(f"factor.{n}") for n in range(len(domain))]
-    except OSError as error:
-        raise JointPMFError(f"cannot read {path}: {error.strerror or error}") from None
+        with open(source, "rb") as file:
+            content = _content_of(file, source)
+    except JointPMFError:
+        raise
+    except (OSError, ValueError) as error:  # a path with a null character is a ValueError
+        raise JointPMFError(f"cannot read {source}: {reason_of(error)}") from None
+    return _parsed(content, source)
+
+
+def _content_of(file: BinaryIO, name: PathLike) -> bytes:
+    """Return the bytes of a model file: as many as its header says, if there are so many."""
+    prefix = file.read(8)
+    length = int.from_bytes(prefix, "little")
+    if len(prefix) < 8 or not 2 <= length <= MAX_HEADER:
+        raise JointPMFError(f"{name} is not a model file: it does not begin with a header")
+    header = _read(file, length)
+    end = _claimed_end(_header_of(header, name))
+    in_file = _size_of(file)
+    if end is None or (in_file is not None and in_file != 8 + length + end):
+        raise JointPMFError(
+            f"{name} is not a whole model file: its header and its length contradict each other"
+        )
+    return prefix + header + _read(file, end + 1)  # one more, which should not be there
+
+
+def _header_of(header: bytes, name: PathLike) -> dict[str, Any]:
+    try:
+        found = json.loads(header)
+    except (ValueError, RecursionError):
+        raise JointPMFError(f"{name} is not a model file: its header is not JSON") from None
+    if not isinstance(found, dict):
+        raise JointPMFError(f"{name} is not a model file: its header is not a JSON object")
+    return found
+
+
+def _claimed_end(header: dict[str, Any]) -> int | None:
+    """Return where the last tensor ends, by the header; None if that makes no sense."""
+    try:
+        ends = [spec["data_offsets"][1] for name, spec in header.items() if name != "__metadata__"]
+    except (KeyError, IndexError, TypeError):
+        return None
+    return max(ends) if ends and all(isinstance(end, int) and end >= 0 for end in ends) else None
+
+
+def _size_of(file: BinaryIO) -> int | None:
+    """Return the length of a file on disk; None for a pipe, whose end nobody knows."""
+    try:
+        status = os.fstat(file.fileno())
+    except OSError:
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def _read(file: BinaryIO, count: int) -> bytes:
+    parts: list[bytes] = []
+    while count > 0 and (part := file.read(min(count, READ_AT_ONCE))):
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def _parsed(content: bytes, name: PathLike) -> ModelFile:
+    try:
+        tensors = tensors_in(content)
     except SafetensorError as error:
-        raise JointPMFError(f"{path} is not a model file: {error}") from None
-    for name, tensor in zip(("weights", *domain.names), (weights, *factors), strict=True):
-        if tensor.dtype != np.float64 or not np.isfinite(tensor).all() or (tensor < 0).any():
-            raise JointPMFError(f"{path} holds something else than probabilities for {name!r}")
-        if (np.abs(tensor.sum(axis=0) - 1) > FEASIBLE).any():
-            raise JointPMFError(f"the probabilities of {name!r} in {path} do not sum to one")
-    return domain, weights, factors
+        raise JointPMFError(f"{name} is not a model file: {_in_one_line(error)}") from None
+    except (AttributeError, KeyError, TypeError, ValueError):  # a type that numpy does not have
+        raise JointPMFError(f"{name} holds something else than float64 numbers") from None
+    metadata = _metadata_of(content, name)
+    domain = _domain_of(metadata, name)
+    weights, factors = _checked_tensors(domain, tensors, name)
+    about = _about_of(metadata, name)
+    if metadata.get("checksum") != _checksum(metadata, tensors):
+        raise JointPMFError(f"{name} was changed after it was written: its checksum is another")
+    return ModelFile(domain, weights, factors, about)
 
 
-def _domain_of(metadata: dict[str, str], path: str | os.PathLike[str]) -> Domain:
-    if metadata.get("format") != FORMAT:
-        raise JointPMFError(f"{path} is not a jointpmf model")
+def _metadata_of(content: bytes, name: PathLike) -> dict[str, str]:
+    length = int.from_bytes(content[:8], "little")
+    metadata = _header_of(content[8 : 8 + length], name).get("__metadata__")
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+        raise JointPMFError(f"{name} is not a jointpmf model")
     if metadata.get("version") != VERSION:
         raise JointPMFError(
-            f"{path} has format version {metadata.get('version')}; this library reads {VERSION}"
+            f"{name} has format version {shown(metadata.get('version'))}; "
+            f"this library reads {VERSION!r}"
         )
+    return metadata
+
+
+def _checked_tensors(
+    domain: Domain, tensors: dict[str, np.ndarray], name: PathLike
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return weights and factors that fit the domain and are probabilities."""
+    keys = ["weights", *(f"factor.{n}" for n in range(len(domain)))]
+    if set(tensors) != set(keys):
+        raise JointPMFError(f"{name} does not hold weights and a factor per variable")
+    rank = len(tensors["weights"]) if tensors["weights"].ndim else 0
+    shapes = [(rank,), *((size, rank) for size in domain.sizes)]
+    for key, what, shape in zip(keys, ("weights", *domain.names), shapes, strict=True):
+        tensor = tensors[key]
+        if tensor.shape != shape or rank == 0:
+            raise JointPMFError(
+                f"the probabilities of {what!r} in {name} have shape {tensor.shape}, "
+                f"not {shape if rank else '(rank,)'}"
+            )
+        if tensor.dtype != np.float64 or not np.isfinite(tensor).all() or (tensor < 0).any():
+            raise JointPMFError(f"{name} holds something else than probabilities for {what!r}")
+        if (np.abs(tensor.sum(axis=0) - 1) > FEASIBLE).any():
+            raise JointPMFError(f"the probabilities of {what!r} in {name} do not sum to one")
+    return tensors["weights"], [tensors[key] for key in keys[1:]]
+
+
+def _domain_of(metadata: dict[str, str], name: PathLike) -> Domain:
     try:
         return _domain_from_json(metadata["domain"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise JointPMFError(f"the domain in {path} cannot be read: {error}") from None
+    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        raise JointPMFError(f"the domain in {name} cannot be read: {_in_one_line(error)}") from None
 
 
-def _domain_to_json(domain: Domain) -> str:
+def _about_of(metadata: dict[str, str], name: PathLike) -> dict[str, str]:
+    try:
+        return _checked_about(json.loads(metadata["about"]))
+    except (KeyError, TypeError, ValueError, RecursionError):
+        raise JointPMFError(f"what {name} says about its model cannot be read") from None
+
+
+def _in_one_line(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"{error} is not there"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def domain_to_json(domain: Domain) -> str:
+    """Return a domain as the text that a model file holds.
+
+    Examples
+    --------
+    >>> domain_to_json(Domain([Variable("vote", ("no", "yes"))]))
+    '{"variables": [{"name": "vote", "levels": ["no", "yes"], "values": null, "edges": null}]}'
+    """
     variables = [
         {
             "name": variable.name,
@@ -107,7 +386,12 @@ def _domain_to_json(domain: Domain) -> str:
         }
         for variable in domain
     ]
-    return json.dumps({"variables": variables}, ensure_ascii=False, allow_nan=False)
+    text = json.dumps({"variables": variables}, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise JointPMFError("a name or a level holds text that is not Unicode") from None
+    return text
 
 
 def _domain_from_json(text: str) -> Domain:
@@ -127,17 +411,25 @@ def _domain_from_json(text: str) -> Domain:
 def _level_to_json(name: str, level: Any) -> Any:
     if isinstance(level, (str, bool, int, float)):
         return level
+    if isinstance(level, datetime.timedelta):
+        return {"microseconds": level // MICROSECOND}
+    if isinstance(level, Decimal):
+        return {"decimal": str(level)}
     for kind, time in TIMES.items():
         if isinstance(level, time):
             return {kind: level.isoformat()}
-    raise JointPMFError(f"level {level!r} of {name!r} cannot be written to a file; use text")
+    raise JointPMFError(f"level {shown(level)} of {name!r} cannot be written to a file; use text")
 
 
 def _level_from_json(level: Any) -> Any:
-    if isinstance(level, dict):
-        ((kind, text),) = level.items()
-        return TIMES[kind].fromisoformat(text)
-    return level
+    if not isinstance(level, dict):
+        return level
+    ((kind, content),) = level.items()
+    if kind == "microseconds":
+        return content * MICROSECOND
+    if kind == "decimal":
+        return Decimal(content)
+    return TIMES[kind].fromisoformat(content)
 
 
 def _edge_to_json(edge: float) -> float | str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError, whole_number
+from jointpmf.errors import JointPMFError, at_least_zero, one_of, whole_number
 from jointpmf.limits import is_determined
 from jointpmf.marginals import MarginalSet
 from jointpmf.pmf import JointPMF, seeded_generator
@@ -92,10 +91,8 @@ def fit_marginals(
         raise JointPMFError(f"marginals must be a MarginalSet, not {type(marginals).__name__}")
     rank = whole_number(rank, "the rank", 1)
     max_iter = whole_number(max_iter, "max_iter", 0)
-    if not isinstance(tol, Real) or not tol >= 0:
-        raise JointPMFError(f"tol must be at least 0, not {tol!r}")
-    if method not in ("auto", "aoadmm", "newton"):
-        raise JointPMFError(f"method must be 'auto', 'aoadmm' or 'newton', not {method!r}")
+    tol = at_least_zero(tol, "tol")
+    one_of(method, ("auto", "aoadmm", "newton"), "method")
     if callback is not None and not callable(callback):
         raise JointPMFError(f"the callback must be callable, not {callback!r}")
     generator = seeded_generator(random_state)
@@ -103,8 +100,8 @@ def fit_marginals(
     first = _start(marginals, problem, start, generator)
     is_unique = first.is_exact or _is_unique(problem, generator)
     if method == "auto" and is_unique is False:
-        tol = max(float(tol), VALLEY_TOL)
-    options = {"max_iter": max_iter, "tol": float(tol), "callback": callback}
+        tol = max(tol, VALLEY_TOL)
+    options: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "callback": callback}
     solution = iterate(_solver(method, problem), first.point, **options)
     solution = replace(solution, start=f"{first.name}: {first.reason}", marginals=marginals)
     if method == "auto" and is_unique is not False and not first.is_certain:

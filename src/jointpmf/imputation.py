@@ -10,10 +10,10 @@ import numpy as np
 from jointpmf import kernels
 from jointpmf.domain import MISSING, Variable
 from jointpmf.encoding import encode, filled
-from jointpmf.errors import JointPMFError, shown
+from jointpmf.errors import JointPMFError, listing, shown
 from jointpmf.pmf import JointPMF, cumulative, seeded_generator
 
-STRATEGIES = ("mode", "expectation", "sample")
+STRATEGIES = ("mode", "median", "expectation", "sample")
 
 
 def impute(
@@ -33,10 +33,11 @@ def impute(
         What is known about the variables.
     table : pandas, Polars or PyArrow table, or array
         What to fill; it is not changed.
-    strategy : {"mode", "expectation", "sample"}, or mapping of name to one of them
-        The most likely level; the expected value, for levels with numeric values; or a draw, the
-        cells of a row together, for multiple imputation. Binned variables are filled with numbers:
-        the mean of the bin. Variables that a mapping does not name get their mode.
+    strategy : {"mode", "median", "expectation", "sample"}, or mapping of name to one of them
+        The most likely level; the median level, for levels in order; the expected value, for
+        levels with numeric values; or a draw, the cells of a row together, for multiple
+        imputation. Binned variables are filled with numbers: the mean of the bin. Variables that a
+        mapping does not name get their mode.
     random_state : int or numpy Generator, optional
         For draws.
     missing_code : int or None
@@ -71,6 +72,8 @@ def impute(
             kernels.mix_rows(posterior[rows], pmf.factors[n], 0, len(rows), mixed)
             if chosen[variable.name] == "mode":
                 cells = _cells(variable)[mixed.argmax(axis=1)]
+            elif chosen[variable.name] == "median":
+                cells = _cells(variable)[_medians(mixed)]
             else:
                 cells = (mixed * np.array(variable.values)).sum(axis=1)
         column = np.zeros(codes.n_rows, cells.dtype)
@@ -92,7 +95,7 @@ def _strategy_of(pmf: JointPMF, strategy: str | Mapping[str, str]) -> dict[str, 
     for name, one in named.items():
         if one not in STRATEGIES:
             raise JointPMFError(
-                f"the strategy must be 'mode', 'expectation' or 'sample', not {shown(one)}"
+                f"the strategy must be one of {listing(STRATEGIES)}, not {shown(one)}"
             )
         if one == "expectation" and pmf.domain[name].values is None:
             raise JointPMFError(f"the levels of {name!r} have no numeric values to average")
@@ -109,6 +112,12 @@ def _cells(variable: Variable) -> np.ndarray:
     cells = np.empty(variable.size, object)
     cells[:] = variable.levels
     return cells
+
+
+def _medians(probabilities: np.ndarray) -> np.ndarray:
+    """Return the first level at which each row's cumulative probability reaches a half."""
+    reached = probabilities.cumsum(axis=1) >= 0.5 - 1e-12
+    return reached.argmax(axis=1)
 
 
 def _drawn_components(posterior: np.ndarray, generator: np.random.Generator) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from jointpmf.domain import MISSING, Domain
 from jointpmf.encoding import encode
-from jointpmf.errors import JointPMFError
+from jointpmf.errors import JointPMFError, shown
 from jointpmf.marginals import checked_weights
 from jointpmf.pmf import JointPMF
 
@@ -136,6 +136,8 @@ def summary(pmf: JointPMF, table: Any, sample_weight: Any = None) -> Summary:
       0       100.0 %   0.0 %
       1         0.0 % 100.0 %
     """
+    if not isinstance(pmf, JointPMF):
+        raise JointPMFError(f"a summary is of a JointPMF, not of {shown(pmf)}")
     codes = encode(table, pmf.domain)
     given = checked_weights(sample_weight, codes.n_rows)
     is_seen = (codes.array != MISSING).any(axis=1)

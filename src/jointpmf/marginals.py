@@ -26,6 +26,9 @@ from jointpmf.tables import SparseTable, Table, add, compact, low_order_sums, tr
 
 logger = logging.getLogger("jointpmf")
 
+HUGE = 1e50
+"""No weight may be larger: products with them would overflow."""
+
 TOTAL_TOLERANCE = 1e-6
 """How far, relatively, totals that should be equal may lie apart."""
 
@@ -458,7 +461,7 @@ class MarginalCounts:
 
 
 def checked_weights(
-    sample_weight: Any, n_rows: int, what: str = "sample weight of row"
+    sample_weight: Any, n_rows: int, what: str = "sample weight of row", most: float = HUGE
 ) -> np.ndarray | None:
     """Return weights of rows, or of what else is said, as an array, or None for ones."""
     if sample_weight is None:
@@ -473,4 +476,6 @@ def checked_weights(
     if not np.isfinite(weights).all() or (weights < 0).any():
         bad = int(np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[0])
         raise JointPMFError(f"the {what} {bad} is {weights[bad]}; it must be at least 0")
+    if weights.max(initial=0.0) > most:
+        raise JointPMFError(f"the {kind}s go beyond {most:.0e}; divide them by their mean")
     return weights

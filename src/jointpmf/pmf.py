@@ -410,15 +410,16 @@ def average(pmfs: Sequence[JointPMF], weights: Any = None) -> JointPMF:
     >>> mean.rank, bool(np.allclose(mean.table(), (pmfs[0].table() + pmfs[1].table()) / 2))
     (4, True)
     """
-    pmfs = list(pmfs)
+    pmfs = list(pmfs) if isinstance(pmfs, Iterable) else []
     if not pmfs or not all(isinstance(pmf, JointPMF) for pmf in pmfs):
         raise JointPMFError("average needs one JointPMF or more")
     if any(pmf.domain != pmfs[0].domain for pmf in pmfs):
         raise JointPMFError("the distributions to average are not over the same domain")
-    shares = checked_weights(weights, len(pmfs), "weight of model")
+    shares = checked_weights(weights, len(pmfs), "weight of model", most=np.inf)
     shares = np.ones(len(pmfs)) if shares is None else shares
     if not shares.any():
         raise JointPMFError("the weights of all models are zero")
+    shares = shares / shares.max()  # lest their sum overflows
     parts = [share * pmf.weights for share, pmf in zip(shares / shares.sum(), pmfs, strict=True)]
     factors = [np.hstack(same) for same in zip(*(pmf.factors for pmf in pmfs), strict=True)]
     return JointPMF(pmfs[0].domain, np.concatenate(parts), factors)

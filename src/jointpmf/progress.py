@@ -22,8 +22,11 @@ def progress_bar(title: str, total: int, is_shown: bool) -> Iterator[Callable[[s
     from rich.console import Console
     from rich.progress import Progress, TimeElapsedColumn
 
+    console = Console(stderr=True)
     columns = (*Progress.get_default_columns(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
         task = bar.add_task(title, total=total)
         yield lambda what: bar.update(task, advance=1, description=f"{title}: {what}")
 

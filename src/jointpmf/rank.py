@@ -6,27 +6,37 @@ import logging
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jointpmf.domain import MISSING, Domain
 from jointpmf.encoding import Bins, Codes, encode
-from jointpmf.errors import JointPMFError, shown, whole_number
+from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
 from jointpmf.latent import CRITERIA, information_criteria, n_free_parameters
-from jointpmf.likelihood import fit_rows
+from jointpmf.likelihood import loop_options
 from jointpmf.marginals import checked_weights
+from jointpmf.plan import FitData, FitPlan, check_table, some_rows
 from jointpmf.pmf import JointPMF, seeded_generator
 from jointpmf.progress import progress_bar
 from jointpmf.solvers.loop import Solution, Status
-from jointpmf.solvers.rows import Rows, log_likelihoods
-from jointpmf.solvers.starts import enlarged_point
+from jointpmf.solvers.rows import Rows, log_likelihoods, mean_log_likelihood
+from jointpmf.solvers.starts import enlarged_point, point_of_merged_rows
+from jointpmf.threads import one_blas_thread
 
 logger = logging.getLogger("jointpmf")
 
-MANY_STARTS, FEW_CELLS = 5, 10**6
-"""Fits at each rank where cells times components are fewer than that; else one."""
+N_ENLARGED, FEW_CELLS = 3, 10**6
+"""Fits begun at the model of the rank before, where cells times components are fewer than that;
+else one, and it is not compared with a fit from the default start."""
+
+HELD_OUT_SMOOTHING = 0.01
+"""Smoothing of fits that are judged by held-out rows: without any, one level that only those have
+would make them impossible."""
+
+FEWEST_TABLES = 19
+"""Simulated tables with which a p-value can be as small as 0.05."""
 
 BOOTSTRAP_TOL = 1e-8
 """How far simulated tables are fitted: a likelihood ratio need not have ten digits."""
@@ -115,12 +125,15 @@ def choose_rank(
     *,
     n_folds: int = 5,
     validation: Any = None,
+    smoothing: float | None = None,
+    towards: str = "uniform",
+    max_iter: int = 2000,
+    tol: float = 1e-10,
     sample_weight: Any = None,
     random_state: Any = None,
     progress: bool = False,
     domain: Domain | None = None,
     bins: Bins | None = None,
-    **fit_options: Any,
 ) -> RankCurve:
     """Return how well each rank does, and which is best.
 
@@ -129,7 +142,7 @@ def choose_rank(
     table : pandas, Polars or PyArrow table, array, or Codes
         One row per sample, cells may be missing.
     ranks : iterable of int
-        What to try. Each fit begins at the one of the next smaller rank, with components added.
+        What to try, upwards: a fit can begin at the one of the rank before, with components added.
     criterion : {"validation", "bic", "aic", "abic", "caic"}
         Mean log-likelihood of held-out rows, by cross-validation or on given rows; or an
         information criterion, from one fit to all rows.
@@ -137,16 +150,21 @@ def choose_rank(
         Parts of the rows that are held out in turn.
     validation : table, optional
         Rows to score by instead of folds.
+    smoothing, towards, max_iter, tol
+        As in `fit_rows`; by default there is a little smoothing for validation, and none else.
     sample_weight : array of shape (rows,), optional
-        What each row counts for.
+        What each row counts for; criteria take their sum for the number of rows.
     random_state : int or numpy Generator, optional
         The same seed gives the same bits.
     progress : bool
         Whether to show a progress bar.
     domain, bins
         How the table is read, see `encode`.
-    **fit_options
-        For `fit_rows`: smoothing, towards, max_iter, tol.
+
+    Returns
+    -------
+    RankCurve
+        After Ctrl-C, of the ranks that were done.
 
     Examples
     --------
@@ -156,44 +174,57 @@ def choose_rank(
     >>> jp.choose_rank(rows, [1, 2, 3], criterion="bic", random_state=0).rank
     2
     """
-    if criterion not in ("validation", *CRITERIA):
-        raise JointPMFError(
-            f"criterion must be 'validation', {', '.join(map(repr, CRITERIA))}, "
-            f"not {shown(criterion)}"
-        )
-    asked = sorted({whole_number(rank, "a rank", 1) for rank in ranks})
-    if not asked:
-        raise JointPMFError("there is no rank to choose from")
+    one_of(criterion, ("validation", *CRITERIA), "criterion")
+    asked = _checked_ranks(ranks)
+    if criterion != "validation" and validation is not None:
+        raise JointPMFError("rows to validate on belong to criterion='validation'")
+    if smoothing is None:
+        smoothing = HELD_OUT_SMOOTHING if criterion == "validation" else 0.0
+    plan = FitPlan(
+        1,
+        "auto",
+        at_least_zero(smoothing, "smoothing"),
+        one_of(towards, ("uniform", "marginal"), "towards"),
+        loop_options(max_iter, tol),
+    )
     codes = encode(table, domain, bins=bins)
     weights = checked_weights(sample_weight, codes.n_rows)
+    check_table(codes, weights)
     generator = seeded_generator(random_state)
-    if criterion != "validation":
-        if validation is not None:
-            raise JointPMFError("rows to validate on belong to criterion='validation'")
-        folds = [_Fold(codes, weights, None, None)]
-    elif validation is not None:
-        folds = [_Fold(codes, weights, encode(validation, codes.domain), None)]
-    else:
-        folds = list(_folds(codes, weights, whole_number(n_folds, "n_folds", 2), generator))
-    results: list[list[_Result]] = []
-    with progress_bar("choosing the rank", len(folds) * len(asked), progress) as advance:
-        for fold in folds:
-            results.append([])
-            for result in _along_ranks(fold, asked, generator, fit_options):
-                results[-1].append(result)
-                advance(f"rank {result.rank}")
-    of_rank = list(zip(*results, strict=True))
-    scores = tuple(_score(criterion, codes.domain, same) for same in of_rank)
-    return RankCurve(criterion, scores, np.array([[r.held_out for r in same] for same in of_rank]))
+    with one_blas_thread:
+        if criterion != "validation":
+            folds = [_Fold(FitData.of_codes(codes, weights), None)]
+        elif validation is not None:
+            rows = _checked_held_out(encode(validation, codes.domain), None)
+            folds = [_Fold(FitData.of_codes(codes, weights), rows)]
+        else:
+            n_folds = whole_number(n_folds, "n_folds", 2)
+            folds = list(_folds(codes, weights, n_folds, generator))
+        results = _results(folds, asked, plan, generator, progress)
+    scores = tuple(_score(criterion, codes.domain, same) for same in results)
+    if criterion == "validation" and not any(math.isfinite(s.score) for s in scores):
+        raise JointPMFError(
+            "under every rank some held-out row is impossible; smoothing above 0 avoids that"
+        )
+    return RankCurve(criterion, scores, np.array([[r.held_out for r in same] for same in results]))
+
+
+def _checked_ranks(ranks: Any) -> list[int]:
+    try:
+        given = [] if isinstance(ranks, str) else list(ranks)
+    except TypeError:
+        given = []
+    asked = sorted({whole_number(rank, "a rank", 1) for rank in given})
+    if not asked:
+        raise JointPMFError(f"ranks must be a list of whole numbers, not {shown(ranks)}")
+    return asked
 
 
 class _Fold(NamedTuple):
-    """Rows to fit, and rows to score."""
+    """What is fitted, and rows to score."""
 
-    codes: Codes
-    weights: np.ndarray | None
-    held_out: Codes | None
-    held_out_weights: np.ndarray | None
+    data: FitData
+    held_out: Rows | None
 
 
 class _Result(NamedTuple):
@@ -202,6 +233,7 @@ class _Result(NamedTuple):
     n_rows: float
     held_out: float
     held_out_error: float
+    n_held_out: float
     seconds: float
 
 
@@ -212,76 +244,94 @@ def _folds(
         raise JointPMFError(f"{codes.n_rows} rows cannot be cut into {n_folds} folds")
     part = generator.permutation(codes.n_rows) % n_folds
     for k in range(n_folds):
-        fitted, held_out = part != k, part == k
-        yield _Fold(
-            Codes(codes.domain, codes.array[fitted]),
-            None if weights is None else weights[fitted],
-            Codes(codes.domain, codes.array[held_out]),
-            None if weights is None else weights[held_out],
-        )
+        fitted = FitData.of_codes(*some_rows(codes, weights, part != k))
+        yield _Fold(fitted, _checked_held_out(*some_rows(codes, weights, part == k)))
 
 
-def _along_ranks(
-    fold: _Fold, ranks: list[int], generator: np.random.Generator, options: dict[str, Any]
-) -> Iterator[_Result]:
-    """Yield the fit of each rank, begun at the one before with components added."""
-    rows = Rows.of_codes(fold.codes, fold.weights)
-    found: Solution | None = None
-    for rank in ranks:
-        begin = time.perf_counter()
-        options = options | {"sample_weight": fold.weights, "random_state": generator}
-        if found is None:
-            found = _unstopped(fit_rows(fold.codes, rank, **options))
-        else:
-            found = _enlarged_fit(found.pmf, fold.codes, rows, rank, options)
-        yield _Result(
-            rank,
-            float(rows.weights @ log_likelihoods(rows, found.pmf)),
-            rows.total,
-            *_held_out_score(found.pmf, fold),
-            time.perf_counter() - begin,
-        )
+def _checked_held_out(codes: Codes, weights: np.ndarray | None) -> Rows:
+    rows = Rows.of_codes(codes, weights)
+    if not len(rows):
+        raise JointPMFError("no held-out row has an observed cell and a weight")
+    return rows
 
 
-def _enlarged_fit(
-    smaller: JointPMF, codes: Codes, rows: Rows, rank: int, options: dict[str, Any]
-) -> Solution:
-    """Return the best fit of a few that begin at a smaller model with components added."""
-    n_starts = MANY_STARTS if len(rows.cells) * rank < FEW_CELLS else 1
-    found = []
-    for _ in range(n_starts):
-        start = enlarged_point(smaller, rows, rank, options["random_state"])
-        fit = fit_rows(codes, rank, start=start.to_pmf(rows.domain), **options)
-        found.append(_unstopped(fit))
-    return min(found, key=lambda solution: solution.objective)
+def _results(
+    folds: list[_Fold],
+    ranks: list[int],
+    plan: FitPlan,
+    generator: np.random.Generator,
+    progress: bool,
+) -> list[list[_Result]]:
+    """Return the results of every rank on every fold; after Ctrl-C of the ranks that are done."""
+    done: list[list[_Result]] = []
+    smaller: list[JointPMF | None] = [None] * len(folds)
+    with progress_bar("choosing the rank", len(folds) * len(ranks), progress) as advance:
+        for rank in ranks:
+            results = []
+            for k, fold in enumerate(folds):
+                begin = time.perf_counter()
+                try:
+                    found = _fit(replace(plan, rank=rank), fold.data, smaller[k], generator)
+                except KeyboardInterrupt:
+                    if not done:
+                        raise
+                    logger.warning("stopped before rank %d; the curve ends there", rank)
+                    return done
+                smaller[k] = found
+                results.append(_result(found, fold, time.perf_counter() - begin))
+                advance(f"rank {rank}")
+            done.append(results)
+    return done
+
+
+def _fit(
+    plan: FitPlan, data: FitData, smaller: JointPMF | None, generator: np.random.Generator
+) -> JointPMF:
+    """Return the best of a fit from the default start and some that begin at a smaller model.
+
+    Where a fit takes long it is only one, from the smaller model.
+    """
+    is_small = len(data.rows.cells) * plan.rank < FEW_CELLS
+    plans = [plan] if is_small or smaller is None else []
+    if smaller is not None:
+        starts = [
+            enlarged_point(smaller, data.rows, plan.rank, generator)
+            for _ in range(N_ENLARGED if is_small else 1)
+        ]
+        plans += [replace(plan, start=start.to_pmf(data.rows.domain)) for start in starts]
+    return min((_unstopped(p.run(data, generator)) for p in plans), key=_objective).pmf
+
+
+def _objective(solution: Solution) -> float:
+    return solution.objective
 
 
 def _unstopped(solution: Solution) -> Solution:
-    """Return a fit that ended by itself: an interrupted one ends the whole search."""
+    """Return a fit that ended by itself: an interrupted one ends the search."""
     if solution.status is Status.STOPPED:
         raise KeyboardInterrupt
     return solution
 
 
-def _held_out_score(pmf: JointPMF, fold: _Fold) -> tuple[float, float]:
-    """Return the mean held-out log-likelihood and its standard error over the rows."""
+def _result(pmf: JointPMF, fold: _Fold, seconds: float) -> _Result:
+    rows = fold.data.rows
+    fitted = mean_log_likelihood(rows, pmf) * rows.total
     if fold.held_out is None:
-        return math.nan, math.nan
-    rows = Rows.of_codes(fold.held_out, fold.held_out_weights)
-    if not len(rows):
-        raise JointPMFError("no held-out row has an observed cell")
-    logs = log_likelihoods(rows, pmf)
-    n_impossible = rows.weights[np.isneginf(logs)].sum()
+        return _Result(pmf.rank, fitted, rows.total, math.nan, math.nan, 0.0, seconds)
+    logs, weights = log_likelihoods(fold.held_out, pmf), fold.held_out.weights
+    total = fold.held_out.total
+    n_impossible = float(weights[np.isneginf(logs)].sum())
     if n_impossible:
         logger.warning(
             "%g held-out rows have probability zero at rank %d; smoothing avoids that",
             n_impossible,
             pmf.rank,
         )
-        return -math.inf, math.nan
-    mean = float(rows.weights @ logs) / rows.total
-    variance = float(rows.weights @ (logs - mean) ** 2) / rows.total
-    return mean, math.sqrt(variance / rows.total)
+        return _Result(pmf.rank, fitted, rows.total, -math.inf, math.nan, total, seconds)
+    mean = float(np.multiply(weights, logs).sum()) / total
+    variance = float(np.multiply(weights, (logs - mean) ** 2).sum()) / total
+    error = math.sqrt(variance / total)
+    return _Result(pmf.rank, fitted, rows.total, mean, error, total, seconds)
 
 
 def _score(criterion: str, domain: Domain, results: Sequence[_Result]) -> RankScore:
@@ -293,13 +343,14 @@ def _score(criterion: str, domain: Domain, results: Sequence[_Result]) -> RankSc
         of = information_criteria(results[0].log_likelihood, n_parameters, results[0].n_rows)
         return RankScore(rank, of[criterion], math.nan, fitted, n_parameters, seconds)
     held_out = np.array([r.held_out for r in results])
+    mean = float(np.average(held_out, weights=[r.n_held_out for r in results]))
     if len(results) == 1:
         error = results[0].held_out_error
     elif np.isfinite(held_out).all():
         error = float(held_out.std(ddof=1)) / math.sqrt(len(results))
     else:
         error = math.nan
-    return RankScore(rank, float(held_out.mean()), error, fitted, n_parameters, seconds)
+    return RankScore(rank, mean, error, fitted, n_parameters, seconds)
 
 
 @dataclass(frozen=True)
@@ -326,6 +377,8 @@ class BootstrapTest:
     def __str__(self) -> str:
         """Say what the test found."""
         verdict = "is not enough" if self.p_value <= 0.05 else "may be enough"
+        if len(self.replicates) < FEWEST_TABLES:
+            verdict = "cannot be refuted with so few tables"
         return (
             f"Rank {self.rank} against {self.rank + 1}: likelihood ratio {self.statistic:.3f}, "
             f"p = {self.p_value:.3g} from {len(self.replicates)} simulated tables; "
@@ -338,11 +391,12 @@ def bootstrap_test(
     rank: int,
     *,
     n_bootstrap: int = 99,
+    max_iter: int = 2000,
+    tol: float = BOOTSTRAP_TOL,
     random_state: Any = None,
     progress: bool = False,
     domain: Domain | None = None,
     bins: Bins | None = None,
-    **fit_options: Any,
 ) -> BootstrapTest:
     """Test whether a rank is enough: the parametric bootstrap of the likelihood ratio.
 
@@ -354,7 +408,7 @@ def bootstrap_test(
         The rank under test, against one component more.
     n_bootstrap : int
         How many tables are simulated from the fit of the smaller rank.
-    random_state, progress, domain, bins, **fit_options
+    max_iter, tol, random_state, progress, domain, bins
         As in `choose_rank`.
 
     Examples
@@ -367,30 +421,41 @@ def bootstrap_test(
     """
     rank = whole_number(rank, "the rank", 1)
     n_bootstrap = whole_number(n_bootstrap, "n_bootstrap", 1)
+    plan = FitPlan(rank, "auto", 0.0, "uniform", loop_options(max_iter, tol))
     codes = encode(table, domain, bins=bins)
+    check_table(codes, None)
     generator = seeded_generator(random_state)
-    options = {"tol": BOOTSTRAP_TOL} | fit_options | {"random_state": generator}
-    small = _unstopped(fit_rows(codes, rank, **options)).pmf
-    statistic = _likelihood_ratio(codes, small, options)
     replicates = []
-    with progress_bar("simulating", n_bootstrap, progress) as advance:
+    with one_blas_thread, progress_bar("simulating", n_bootstrap, progress) as advance:
+        data = FitData.of_codes(codes, None)
+        small = _unstopped(plan.run(data, generator)).pmf
+        statistic = _likelihood_ratio(data, small, plan, generator)
         for k in range(n_bootstrap):
             drawn = small.sample(codes.n_rows, random_state=generator, backend="codes")
             drawn = np.where(codes.array == MISSING, MISSING, drawn)
-            simulated = Codes(codes.domain, drawn)
-            replicates.append(_likelihood_ratio(simulated, small, options))
+            simulated = FitData.of_codes(Codes(codes.domain, drawn), None)
+            replicates.append(_likelihood_ratio(simulated, small, plan, generator))
             advance(f"table {k + 1}")
     n_above = sum(replicate >= statistic for replicate in replicates)
     return BootstrapTest(rank, statistic, (1 + n_above) / (1 + n_bootstrap), np.array(replicates))
 
 
-def _likelihood_ratio(codes: Codes, start: JointPMF, options: dict[str, Any]) -> float:
-    """Return twice the gain by one component more, both fits begun at a model of the smaller rank.
+def _likelihood_ratio(
+    data: FitData, start: JointPMF, plan: FitPlan, generator: np.random.Generator
+) -> float:
+    """Return twice the gain by one component more.
 
-    Simulated tables begin at the model that they came from, and the real one at its own fit.
+    The real table and the simulated ones are fitted alike: the smaller model from the one that was
+    fitted first, which the simulated tables came from, and from merged rows; the larger one from
+    the smaller one with components added.
     """
-    rows = Rows.of_codes(codes)
-    small = _unstopped(fit_rows(codes, start.rank, start=start, **options)).pmf
-    large = _enlarged_fit(small, codes, rows, start.rank + 1, options).pmf
-    gains = log_likelihoods(rows, large) - log_likelihoods(rows, small)
-    return 2 * float(rows.weights @ gains)
+    merged = point_of_merged_rows(data.rows, plan.rank, generator).to_pmf(data.rows.domain)
+    fits = [_unstopped(replace(plan, start=s).run(data, generator)) for s in (start, merged)]
+    small = min(fits, key=_objective)
+    larger = replace(plan, rank=plan.rank + 1)
+    fits = []
+    for _ in range(N_ENLARGED):
+        point = enlarged_point(small.pmf, data.rows, larger.rank, generator)
+        fits.append(replace(larger, start=point.to_pmf(data.rows.domain)).run(data, generator))
+    large = min(map(_unstopped, fits), key=_objective)
+    return 2 * (small.objective - large.objective) * data.rows.total

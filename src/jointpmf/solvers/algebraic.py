@@ -254,7 +254,9 @@ def decompose(
 
 
 def _leading_vectors(matrix: np.ndarray, rank: int) -> np.ndarray:
-    return np.linalg.svd(matrix, full_matrices=False)[0][:, :rank]
+    """Return the leading left singular vectors; of a wide matrix only a triangle is decomposed."""
+    triangle = np.asarray(np.linalg.qr(matrix.T, mode="r"))
+    return np.linalg.svd(triangle.T, full_matrices=False)[0][:, :rank]
 
 
 def joint_eigenvectors(

@@ -22,13 +22,18 @@ class HeldOut:
     ----------
     rows : Rows
         The held-out rows; for cells, each cell's row with that cell as the only held-out one.
+    rank : int
+        Of the models that will be compared.
     given : Rows, optional
         For cells: the same rows without the held-out cell.
+    patience : int
+        Iterations without improvement after which a fit ends.
     """
 
-    patience = PATIENCE
-
-    def __init__(self, rows: Rows, rank: int, given: Rows | None = None) -> None:
+    def __init__(
+        self, rows: Rows, rank: int, given: Rows | None = None, patience: int = PATIENCE
+    ) -> None:
+        self.patience = patience
         self._rows = Expectation(rows, rank)
         self._given = None if given is None else Expectation(given, rank)
 

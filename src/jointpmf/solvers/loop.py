@@ -100,6 +100,7 @@ class Restart(NamedTuple):
     start: str
     objective: float
     status: Status | None
+    validation: float | None = None
     error: str = ""
 
 
@@ -180,15 +181,17 @@ def iterate(
     tol: float,
     callback: Callback | None = None,
     validation: Validation | None = None,
+    begin: float | None = None,
 ) -> Solution:
     """Run a solver from a feasible point until it converges, is stopped or has used its budget.
 
     It has converged when two steps in a row lower the objective by less than `tol` (of it, or as
     an amount, as the solver says; of a second-order method, the second one squares what is left),
     when no step lowers it at all, or when it is zero to rounding. With a validation part the model
-    that fits it best is returned, and the fit ends when that stops improving.
+    that fits it best is returned, and the fit ends when that stops improving. Seconds count from
+    `begin`, or from the call.
     """
-    begin = time.perf_counter()
+    begin = time.perf_counter() if begin is None else begin
     status = Status.MAX_ITER
     best = _Best(State(point, math.inf))
     history: list[Step] = []
@@ -198,7 +201,8 @@ def iterate(
             state = solver.start(point)
             held_out = validation.cost(state.point) if validation else None
             best = _Best(state, held_out)
-            history.append(Step(0, state.objective, 0.0, 0.0, 0.0, held_out))
+            seconds = time.perf_counter() - begin
+            history.append(Step(0, state.objective, seconds, 0.0, 0.0, held_out))
             if state.objective <= solver.floor:
                 status, max_iter = Status.CONVERGED, 0
             for iteration in range(1, max_iter + 1):

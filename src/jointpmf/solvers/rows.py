@@ -114,6 +114,14 @@ class Rows:
         first = np.cumsum(lengths) - lengths
         return owner, self.cells[(self.ptr[which] - first)[owner] + np.arange(len(owner))]
 
+    def emphasised(self, n: int, times: int) -> Rows:
+        """Return rows in which the observed cells of one variable count several times."""
+        first, end = self.domain.offsets[n : n + 2]
+        repeats = np.where((self.cells >= first) & (self.cells < end), times, 1)
+        places = np.concatenate([[0], np.cumsum(repeats)])
+        cells = np.repeat(self.cells, repeats)
+        return Rows(self.domain, cells, places[self.ptr], self.weights, self.n_empty)
+
     def taken(self, which: np.ndarray) -> Rows:
         """Return some of the rows."""
         ptr = np.concatenate([[0], np.cumsum(np.diff(self.ptr)[which])])
@@ -195,11 +203,6 @@ class Expectation:
             counts += chunk
         return counts, self._log_likelihood()
 
-    def log_likelihood(self, stack: np.ndarray) -> float:
-        """Return the sum of the rows' log-likelihoods."""
-        self._run(stack, [np.empty((0, self.width))] * len(self._counts))
-        return self._log_likelihood()
-
     def log_likelihoods(self, stack: np.ndarray) -> np.ndarray:
         """Return the log-likelihood of each distinct row."""
         self._run(stack, [np.empty((0, self.width))] * len(self._counts))
@@ -235,6 +238,11 @@ def log_likelihoods(rows: Rows, pmf: JointPMF) -> np.ndarray:
     """Return the log-likelihood of each distinct row under a model."""
     expectation = Expectation(rows, pmf.rank)
     return expectation.log_likelihoods(expectation.stack(Point.of_pmf(pmf)))
+
+
+def mean_log_likelihood(rows: Rows, pmf: JointPMF) -> float:
+    """Return the mean log-likelihood of the rows, by weight, under a model."""
+    return float(np.multiply(rows.weights, log_likelihoods(rows, pmf)).sum()) / rows.total
 
 
 def _panel_width(rank: int) -> int:

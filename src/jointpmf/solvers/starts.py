@@ -29,6 +29,9 @@ ROW_PART = 0.5
 INTERIOR, MERGED_INTERIOR = 0.2, 0.01
 """Part of the marginals in a closed-form start, whose zeros are noise, and in a merged one."""
 
+MAX_MERGED = 10**8
+"""Work of the most components that are merged: their pairs times the levels."""
+
 MAX_STACKED = 2**23
 """Cells of the largest tensor of stacked triples that the closed form is asked for."""
 
@@ -60,6 +63,11 @@ def point_at_rows(rows: Rows, rank: int, generator: np.random.Generator) -> Poin
 def point_of_merged_rows(rows: Rows, rank: int, generator: np.random.Generator) -> Point:
     """Return a point that began with a surplus of components, merged where that loses least."""
     return _settled(rows, point_at_rows(rows, SURPLUS * rank, generator), rank)
+
+
+def can_merge(domain: Domain, rank: int) -> bool:
+    """Tell whether merging down to a rank is affordable."""
+    return (SURPLUS * rank) ** 2 * int(domain.offsets[-1]) <= MAX_MERGED
 
 
 def enlarged_point(pmf: JointPMF, rows: Rows, rank: int, generator: np.random.Generator) -> Point:

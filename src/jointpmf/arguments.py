@@ -1,0 +1,224 @@
+"""What is typed on a command line → the library's objects: levels, evidence, bins, sizes.
+
+Levels are matched by their text, since that is all that a command line or a CSV file has.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+from jointpmf.domain import Domain, Variable
+from jointpmf.errors import JointPMFError, listing, shown
+
+TRUTHS = {"true": True, "false": False}
+
+
+def text_of(level: Any) -> str:
+    """Return a level as one would type it.
+
+    Examples
+    --------
+    >>> text_of(True), text_of(2.5), text_of(datetime.date(2020, 1, 31))
+    ('true', '2.5', '2020-01-31')
+    """
+    if isinstance(level, bool):
+        return str(level).lower()
+    if isinstance(level, (datetime.date, datetime.time)):
+        return level.isoformat()
+    return str(level)
+
+
+def level_of(variable: Variable, text: str) -> Hashable:
+    """Return the level that a text stands for; in a binned variable a number falls in its bin.
+
+    Examples
+    --------
+    >>> level_of(Variable("rating", (1, 2, 3)), "2")
+    2
+    >>> level_of(Variable("age", ("<30", ">=30"), edges=(0, 30, 99)), "41")
+    '>=30'
+    """
+    found = matching_level(variable, text.strip())
+    if found is None:
+        raise JointPMFError(
+            f"variable {variable.name!r} has no level {shown(text)}; its levels are "
+            f"{listing_of_texts(variable.levels)}"
+        )
+    return found
+
+
+def listing_of_texts(levels: Iterable[Any], limit: int = 8) -> str:
+    """Return levels as a readable list, each as one would type it.
+
+    Examples
+    --------
+    >>> listing_of_texts((True, False, 3))
+    'true, false, 3'
+    """
+    texts = [shown(text_of(level))[1:-1] for level in levels]
+    rest = len(texts) - limit
+    return ", ".join(texts[:limit]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def matching_level(variable: Variable, text: str) -> Hashable | None:
+    """Return the level that a text stands for, or None if there is none.
+
+    Examples
+    --------
+    >>> matching_level(Variable("member", (False, True)), "True")
+    True
+    """
+    if text in variable:
+        return text
+    for level in variable.levels:
+        if text_of(level) == text:
+            return level
+    if (truth := TRUTHS.get(text.lower())) is not None and any(
+        level is truth for level in variable.levels
+    ):
+        return truth
+    number = number_in(text)
+    if number is None:
+        return None
+    try:
+        return variable.levels[variable.code(number)]
+    except JointPMFError:
+        return None
+
+
+def number_in(text: str) -> float | None:
+    """Return the number that a text is, if it is one.
+
+    Examples
+    --------
+    >>> number_in("12"), number_in("1e3"), number_in("twelve")
+    (12, 1000.0, None)
+    """
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
+
+
+def evidence_of(domain: Domain, given: Sequence[str]) -> dict[str, list[Hashable]]:
+    """Return evidence from texts such as `party=independent` or `age=18-29|30-44`.
+
+    Examples
+    --------
+    >>> domain = Domain([Variable("age", ("18-29", "30-44", "45+")), Variable("sex", ("f", "m"))])
+    >>> evidence_of(domain, ["age=18-29|30-44", "sex=f"])
+    {'age': ['18-29', '30-44'], 'sex': ['f']}
+    """
+    evidence: dict[str, list[Hashable]] = {}
+    for text in given:
+        name, levels = _name_and_rest(text, domain.names, "name=level")
+        if name in evidence:
+            raise JointPMFError(
+                f"{name!r} is given twice; if it may be either, write {name}=one|other"
+            )
+        evidence[name] = _levels_of(domain[name], levels)
+    return evidence
+
+
+def _levels_of(variable: Variable, text: str) -> list[Hashable]:
+    """Return the levels that a text names: one, which may itself contain a bar, or several."""
+    whole = matching_level(variable, text.strip())
+    parts = [text] if whole is not None else text.split("|")
+    return list(dict.fromkeys(level_of(variable, part) for part in parts))
+
+
+def _name_and_rest(text: str, names: Sequence[str], form: str) -> tuple[str, str]:
+    """Return a name and what follows its equals sign; names and levels may contain one too."""
+    cuts = [k for k, character in enumerate(text) if character == "="]
+    if not cuts:
+        raise JointPMFError(f"write {form}, not {shown(text)}")
+    known = [k for k in cuts if text[:k].strip() in names] or [k for k in cuts if text[:k] in names]
+    if not known:
+        raise JointPMFError(
+            f"there is no variable {shown(text[: cuts[0]])}; the variables are {listing(names)}"
+        )
+    name = text[: known[0]]
+    return name if name in names else name.strip(), text[known[0] + 1 :]
+
+
+def bins_of(texts: Sequence[str], names: Sequence[str]) -> dict[str, int | list[float]]:
+    """Return bins from texts such as `age=8` (so many) or `age=0,18,65,120` (edges).
+
+    Examples
+    --------
+    >>> bins_of(["age=8", "income=0,1e4,inf"], ["age", "income"])
+    {'age': 8, 'income': [0, 10000.0, inf]}
+    """
+    bins: dict[str, int | list[float]] = {}
+    for text in texts:
+        name, rest = _name_and_rest(text, names, "name=8 or name=edge,edge,…")
+        if name in bins:
+            raise JointPMFError(f"the bins of {name!r} are given twice")
+        numbers = [number_in(part) for part in rest.split(",")]
+        count = numbers[0]
+        if len(numbers) == 1 and isinstance(count, int):
+            bins[name] = count
+        elif len(numbers) > 1 and None not in numbers:
+            bins[name] = [number for number in numbers if number is not None]
+        else:
+            raise JointPMFError(
+                f"the bins of {name!r} must be a whole number or edges such as 0,18,65, "
+                f"not {shown(rest)}"
+            )
+    return bins
+
+
+def sizes_of(text: str) -> list[int]:
+    """Return sizes from a text such as `10,10,10`.
+
+    Examples
+    --------
+    >>> sizes_of("10, 4,4")
+    [10, 4, 4]
+    """
+    sizes: list[int] = []
+    for part in text.split(","):
+        size = number_in(part.strip())
+        if not isinstance(size, int) or size < 1:
+            raise JointPMFError(f"sizes must be whole numbers such as 10,10,10, not {shown(text)}")
+        sizes.append(size)
+    return sizes
+
+
+def rank_of(text: str) -> int | None:
+    """Return the rank that was asked for; None is "auto".
+
+    Examples
+    --------
+    >>> rank_of("auto"), rank_of("5")
+    (None, 5)
+    """
+    if text == "auto":
+        return None
+    rank = number_in(text)
+    if not isinstance(rank, int) or rank < 1:
+        raise JointPMFError(
+            f"the rank must be auto or a whole number of at least 1, not {shown(text)}"
+        )
+    return rank
+
+
+def kept_names(names: Sequence[str], only: Sequence[str], drop: Sequence[str]) -> list[str]:
+    """Return the columns that are left of all, in their order.
+
+    Examples
+    --------
+    >>> kept_names(["id", "age", "vote"], only=[], drop=["id"])
+    ['age', 'vote']
+    """
+    for name in (*only, *drop):
+        if name not in names:
+            raise JointPMFError(f"there is no column {name!r}; the columns are {listing(names)}")
+    kept = [name for name in names if (not only or name in only) and name not in drop]
+    if not kept:
+        raise JointPMFError("no column is left")
+    return kept

@@ -1,0 +1,616 @@
+"""The scikit-learn classes: its own checks, its habits, and the answers by brute force."""
+
+import io
+import pickle
+import unittest
+from functools import cache
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+
+import jointpmf as jp
+
+KINDS = [jp.PMFEstimator, jp.PMFClassifier, jp.PMFRegressor, jp.PMFImputer]
+WITH_TARGET = [jp.PMFClassifier, jp.PMFRegressor]
+
+any_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+either_rank = pytest.mark.parametrize("rank", [2, "auto"])
+
+
+@parametrize_with_checks([kind() for kind in KINDS])
+def test_scikit_learn_accepts_every_estimator(estimator, check):
+    try:
+        check(estimator)
+    except (unittest.SkipTest, pytest.skip.Exception) as skipped:
+        pytest.fail(f"a check was skipped: {skipped}")
+
+
+@any_kind
+def test_the_checks_are_the_full_battery_for_categories_with_holes(kind):
+    tags = kind().__sklearn_tags__()
+    assert tags.input_tags.allow_nan
+    assert tags.input_tags.categorical
+    assert tags.input_tags.string
+    assert not tags.no_validation
+    assert not tags._skip_test
+    names = [getattr(check, "func", check).__name__ for _, check in _checks_of(kind())]
+    assert {"check_array_api_input", "check_sample_weight_equivalence_on_dense_data"} <= set(names)
+
+
+def _checks_of(estimator):
+    return estimator_checks_generator(estimator, legacy=True)
+
+
+def planted(n_rows=120, seed=0):
+    """Return a table with holes of which a hidden coin decides most, and the coin."""
+    generator = np.random.default_rng(seed)
+    coin = generator.integers(2, size=n_rows)
+    size = (coin + (generator.random(n_rows) < 0.2)) % 3
+    table = pl.DataFrame(
+        {
+            "sky": np.where((coin == 1) ^ (generator.random(n_rows) < 0.1), "sun", "rain"),
+            "size": np.array([10, 20, 40])[size],
+            "fan": coin == generator.integers(2, size=n_rows),
+        }
+    )
+    holes = generator.random((n_rows, 3)) < 0.15
+    return table.with_columns(
+        pl.when(pl.Series(~holes[:, n])).then(pl.col(name)).alias(name)
+        for n, name in enumerate(table.columns)
+    ), coin
+
+
+TABLE, COIN = planted()
+LABELS = np.array(["hat", "umbrella"])[1 - COIN]
+NUMBERS = np.array([1.5, 4.0])[COIN] + np.tile([0.0, 1.0], 60)
+
+
+def fitted(kind, table=TABLE, **options):
+    model = kind(**{"rank": 2, "random_state": 0, "tol": 1e-6} | options)
+    return model.fit(table, *target_for(kind))
+
+
+@cache
+def usual(kind, rank=2):
+    """Return the model that many tests ask, which none of them changes."""
+    return fitted(kind, rank=rank)
+
+
+def target_for(kind):
+    return {jp.PMFClassifier: [LABELS], jp.PMFRegressor: [NUMBERS]}.get(kind, [])
+
+
+def answers(model, table=TABLE):
+    """Return what an estimator says about rows, whichever it is."""
+    if isinstance(model, jp.PMFImputer):
+        return [tuple(row) for row in pl.DataFrame(model.transform(table)).rows()]
+    if isinstance(model, jp.PMFClassifier):
+        return model.predict_proba(table).tolist()
+    if isinstance(model, jp.PMFRegressor):
+        return model.predict(table).tolist()
+    return model.score_samples(table).tolist()
+
+
+def by_condition(model, row):
+    """Return P(target | the row's observed cells that the model knows), cell by cell."""
+    evidence = {
+        variable.name: cell
+        for variable, cell in zip(model.domain_, row, strict=True)
+        if cell is not None and cell in variable
+    }
+    target = model.pmf_.domain.names[-1]
+    return model.pmf_.condition(evidence).marginal([target]).table()
+
+
+class TestSciKitLearnHabits:
+    @any_kind
+    def test_a_clone_has_the_parameters_and_no_model(self, kind):
+        model = fitted(kind, rank=3, smoothing=0.5)
+        copy = clone(model)
+        assert copy.get_params() == model.get_params()
+        assert not hasattr(copy, "pmf_")
+
+    @any_kind
+    @pytest.mark.parametrize("how", ["pickle", "joblib"])
+    def test_a_fitted_model_that_was_written_and_read_answers_alike(self, kind, how):
+        model, file = usual(kind), io.BytesIO()
+        (pickle if how == "pickle" else joblib).dump(model, file)
+        file.seek(0)
+        again = (pickle if how == "pickle" else joblib).load(file)
+        assert answers(again) == answers(model)
+
+    def test_fits_in_other_processes_are_the_fits_in_this_one(self):
+        models = [kind(2, random_state=0, tol=1e-6) for kind in KINDS]
+        with joblib.parallel_config("loky", n_jobs=2):
+            there = joblib.Parallel()(
+                joblib.delayed(model.fit)(TABLE, *target_for(type(model))) for model in models
+            )
+        assert not any(hasattr(model, "pmf_") for model in models)
+        assert [answers(model) for model in there] == [answers(usual(kind)) for kind in KINDS]
+
+    @pytest.mark.parametrize("kind", WITH_TARGET)
+    def test_the_imputer_and_a_predictor_make_a_pipeline(self, kind):
+        line = make_pipeline(
+            jp.PMFImputer(2, random_state=0, tol=1e-6), kind(2, random_state=0, tol=1e-6)
+        )
+        line.fit(TABLE, *target_for(kind))
+        complete = usual(jp.PMFImputer).transform(TABLE)
+        assert line.predict(TABLE).tolist() == fitted(kind, complete).predict(complete).tolist()
+        assert line.score(TABLE, *target_for(kind)) > 0.4
+
+    def test_a_grid_search_over_ranks_finds_that_one_component_is_not_enough(self):
+        search = GridSearchCV(jp.PMFClassifier(random_state=0), {"rank": [1, 2, "auto"]}, cv=3)
+        search.fit(TABLE, LABELS)
+        scores = dict(zip([1, 2, "auto"], search.cv_results_["mean_test_score"], strict=True))
+        assert search.best_params_["rank"] in (2, "auto")
+        assert min(scores[2], scores["auto"]) > scores[1] + 0.2
+
+    def test_a_grid_search_of_densities_goes_by_their_score(self):
+        search = GridSearchCV(jp.PMFEstimator(random_state=0), {"rank": [1, 2]}, cv=3).fit(TABLE)
+        assert search.best_params_ == {"rank": 2}
+
+    @pytest.mark.parametrize(("kind", "at_least"), [(jp.PMFClassifier, 0.8), (jp.PMFRegressor, 0)])
+    def test_cross_validation_on_tables_scores_what_was_not_seen(self, kind, at_least):
+        model = kind(2, random_state=0, tol=1e-6)
+        for table in (TABLE, TABLE.to_pandas()):
+            scores = cross_val_score(model, table, *target_for(kind), cv=3)
+            assert scores.shape == (3,)
+            assert scores.mean() > at_least
+
+    @any_kind
+    def test_what_came_in_is_remembered(self, kind):
+        model = usual(kind)
+        assert model.n_features_in_ == 3
+        assert model.feature_names_in_.tolist() == ["sky", "size", "fan"]
+        assert model.n_iter_ == model.solution_.n_iter >= 1
+        assert model.domain_.names == ("sky", "size", "fan")
+
+    @any_kind
+    @either_rank
+    def test_the_same_seed_gives_the_same_bits(self, kind, rank):
+        again = fitted(kind, rank=rank)
+        assert again.pmf_.weights.tolist() == usual(kind, rank).pmf_.weights.tolist()
+        assert answers(again) == answers(usual(kind, rank))
+
+    def test_another_seed_gives_others(self):
+        other = fitted(jp.PMFEstimator, rank="auto", random_state=1)
+        assert answers(other) != answers(usual(jp.PMFEstimator, "auto"))
+
+    def test_a_random_state_of_scikit_learn_is_a_seed_too(self):
+        states = [np.random.RandomState(seed) for seed in (5, 5, 6)]
+        first, second, other = (
+            fitted(jp.PMFEstimator, rank="auto", random_state=state) for state in states
+        )
+        assert answers(first) == answers(second) != answers(other)
+
+    @any_kind
+    def test_columns_in_another_order_are_refused(self, kind):
+        with pytest.raises(ValueError, match="same order"):
+            answers(usual(kind), TABLE.select("fan", "sky", "size"))
+
+    @any_kind
+    def test_a_missing_column_is_refused(self, kind):
+        with pytest.raises(ValueError, match="now missing"):
+            answers(usual(kind), TABLE.drop("fan"))
+
+    @any_kind
+    def test_an_array_after_a_table_is_read_by_position_with_a_warning(self, kind):
+        model = usual(kind)
+        array = np.array(TABLE.rows(), object)
+        with pytest.warns(UserWarning, match="does not have valid feature names"):
+            from_array = answers(model, array)
+        assert from_array == answers(model)
+
+    @any_kind
+    def test_an_array_of_another_width_is_refused(self, kind):
+        model = fitted(kind, np.array(TABLE.rows(), object))
+        with pytest.raises(ValueError, match="3 features"):
+            answers(model, np.array(TABLE.rows(), object)[:, :2])
+
+    @any_kind
+    @pytest.mark.parametrize("convert", [pl.DataFrame.to_pandas, pl.DataFrame.to_arrow])
+    def test_every_kind_of_table_gives_the_same_answers(self, kind, convert):
+        other = convert(TABLE)
+        model = fitted(kind, other)
+        assert model.domain_ == usual(kind).domain_
+        assert model.pmf_.weights.tolist() == usual(kind).pmf_.weights.tolist()
+        if kind is not jp.PMFImputer:  # what it returns has a test of its own
+            assert answers(model, other) == answers(usual(kind))
+
+    @any_kind
+    def test_neither_the_table_nor_the_array_nor_the_parameters_change(self, kind):
+        bins = {"size": [0, 15, 50]}
+        model = fitted(kind, bins=bins)
+        table = TABLE.clone()
+        answers(model, table)
+        assert table.equals(TABLE)
+        assert model.get_params()["bins"] is bins
+        assert bins == {"size": [0, 15, 50]}
+        array = np.array(TABLE.rows(), object)
+        before = array.copy()
+        answers(fitted(kind, array), array)
+        assert (array == before).all()
+
+    def test_names_that_are_no_text_are_not_remembered_but_work(self):
+        table = TABLE.to_pandas().set_axis([3, 1, 2], axis=1)
+        model = fitted(jp.PMFClassifier, table)
+        assert not hasattr(model, "feature_names_in_")
+        assert model.predict(table).tolist() == usual(jp.PMFClassifier).predict(TABLE).tolist()
+
+    @any_kind
+    def test_an_unfitted_estimator_says_so(self, kind):
+        with pytest.raises(ValueError, match="not fitted"):
+            answers(kind(2))
+
+
+class TestClassifier:
+    @either_rank
+    def test_missing_features_are_summed_out(self, rank):
+        model = usual(jp.PMFClassifier, rank)
+        rows = [*TABLE.rows()[:25], (None, None, None), ("sun", None, None)]
+        table = pl.DataFrame(rows, TABLE.schema, orient="row")
+        expected = [by_condition(model, row) for row in rows]
+        np.testing.assert_allclose(model.predict_proba(table), expected, rtol=1e-10)
+
+    @pytest.mark.parametrize("column", [0, 1, 2])
+    def test_a_level_that_was_never_seen_is_missing(self, column):
+        model = usual(jp.PMFClassifier)
+        row = ["sun", 40, True]
+        row[column] = ["snow", 30, None][column]
+        blank = [None if n == column else cell for n, cell in enumerate(row)]
+        table = pl.DataFrame([row, blank], TABLE.schema, orient="row")
+        new, without = model.predict_proba(table)
+        assert new.tolist() == without.tolist()
+
+    @pytest.mark.parametrize(
+        "labels",
+        [
+            ["no", "yes"],
+            [7, 3],
+            [False, True],
+            [-1, 1],
+            [0.0, 1.0],
+            np.array(["z", "a"], object),
+        ],
+        ids=str,
+    )
+    def test_classes_are_the_sorted_labels_and_predictions_are_among_them(self, labels):
+        y = np.array(labels)[COIN]
+        model = jp.PMFClassifier(2, random_state=0, tol=1e-6).fit(TABLE, y)
+        assert model.classes_.tolist() == sorted(np.array(labels).tolist())
+        assert model.classes_.dtype == y.dtype
+        predicted = model.predict(TABLE)
+        assert predicted.dtype == y.dtype
+        assert (predicted == y).mean() > 0.8
+        assert model.score(TABLE, y) == (predicted == y).mean()
+
+    @pytest.mark.parametrize(
+        "as_series", [pd.Series, pl.Series, list, lambda y: pd.Series(pd.Categorical(y))]
+    )
+    def test_labels_may_be_a_column_of_any_library(self, as_series):
+        model = jp.PMFClassifier(2, random_state=0, tol=1e-6).fit(TABLE, as_series(LABELS))
+        assert model.classes_.tolist() == ["hat", "umbrella"]
+        assert answers(model) == answers(usual(jp.PMFClassifier))
+
+    @pytest.mark.parametrize("kind", WITH_TARGET)
+    def test_a_column_may_have_the_name_of_the_target(self, kind):
+        renamed = TABLE.rename({"sky": "target", "fan": "target_"})
+        model = fitted(kind, renamed)
+        assert model.domain_.names == ("target", "size", "target_")
+        assert model.pmf_.domain.names == ("target", "size", "target_", "target__")
+        assert answers(model, renamed) == answers(usual(kind))
+
+    def test_probabilities_are_of_one_row_each_and_sum_to_one(self):
+        proba = usual(jp.PMFClassifier).predict_proba(TABLE)
+        assert proba.shape == (120, 2)
+        np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=1e-12)
+
+    def test_the_most_likely_class_is_predicted(self):
+        model = usual(jp.PMFClassifier)
+        best = model.predict_proba(TABLE).argmax(axis=1)
+        assert model.predict(TABLE).tolist() == model.classes_[best].tolist()
+
+    def test_more_rank_finds_a_class_that_no_single_feature_tells(self):
+        bits = np.random.default_rng(0).integers(2, size=(300, 4))
+        y = bits[:, 0] ^ bits[:, 1]
+        train, test = slice(0, 200), slice(200, 300)
+        score = {
+            rank: jp.PMFClassifier(rank, random_state=0)
+            .fit(bits[train], y[train])
+            .score(bits[test], y[test])
+            for rank in (1, "auto")
+        }
+        assert score["auto"] > 0.95
+        assert score[1] < 0.7
+
+    def test_one_class_is_always_predicted(self):
+        model = jp.PMFClassifier(2, random_state=0, tol=1e-6).fit(TABLE, ["only"] * 120)
+        assert set(model.predict(TABLE)) == {"only"}
+
+
+class TestRegressor:
+    @pytest.mark.parametrize("n_values", [4, 60])
+    def test_mean_and_deviation_are_those_of_the_conditional(self, n_values):
+        generator = np.random.default_rng(1)
+        y = COIN * 5.0 + generator.integers(n_values, size=120) / n_values
+        model = jp.PMFRegressor(2, random_state=0, tol=1e-6).fit(TABLE, y)
+        target = model.pmf_.domain.variables[-1]
+        assert (target.edges is None) == (n_values == 4)
+        values = np.array(target.values)
+        mean, std = model.predict(TABLE, return_std=True)
+        for row, m, s in zip(TABLE.rows(), mean, std, strict=True):
+            p = by_condition(model, row)
+            assert m == pytest.approx(p @ values)
+            assert s == pytest.approx(np.sqrt(p @ values**2 - (p @ values) ** 2), abs=1e-6)
+        assert model.predict(TABLE).tolist() == mean.tolist()
+
+    def test_a_continuous_target_is_cut_into_bins_that_stand_for_their_mean(self):
+        y = np.random.default_rng(0).normal(size=120)
+        variable = jp.PMFRegressor(2, random_state=0, tol=1e-6).fit(TABLE, y).pmf_.domain["target"]
+        positions = np.digitize(y, variable.edges[1:-1])
+        means = [y[positions == b].mean() for b in range(variable.size)]
+        assert 2 < variable.size <= 20
+        np.testing.assert_allclose(variable.values, means)
+
+    def test_predictions_lie_between_the_targets_and_beat_their_mean(self):
+        model = usual(jp.PMFRegressor)
+        assert NUMBERS.min() <= model.predict(TABLE).min() <= model.predict(TABLE).max() <= 5.0
+        assert model.score(TABLE, NUMBERS) > 0.4
+
+    def test_rank_auto_finds_what_the_target_depends_on(self):
+        model = fitted(jp.PMFRegressor, rank="auto")
+        assert model.score(TABLE, NUMBERS) > 0.4
+
+
+class TestDensity:
+    @either_rank
+    def test_scores_are_log_probabilities(self, rank):
+        model = usual(jp.PMFEstimator, rank)
+        assert model.score_samples(TABLE).tolist() == model.pmf_.log_probability(TABLE).tolist()
+        assert model.score(TABLE) == model.pmf_.log_probability(TABLE).mean()
+
+    def test_a_level_that_was_never_seen_is_summed_out(self):
+        model = usual(jp.PMFEstimator)
+        rows = pl.DataFrame([("snow", 20, None), (None, 20, None)], TABLE.schema, orient="row")
+        new, without = model.score_samples(rows)
+        assert new == without
+
+    @pytest.mark.parametrize(
+        ("backend", "kind"),
+        [
+            ("polars", pl.DataFrame),
+            ("pandas", pd.DataFrame),
+            ("pyarrow", pa.Table),
+            ("codes", np.ndarray),
+        ],
+    )
+    def test_new_rows_come_as_any_kind_of_table(self, backend, kind):
+        model = usual(jp.PMFEstimator)
+        rows = model.sample(50, random_state=1, backend=backend)
+        assert isinstance(rows, kind)
+        if backend == "codes":
+            rows = jp.Codes(model.domain_, rows)
+        codes = jp.encode(rows, model.domain_).array
+        assert codes.tolist() == model.pmf_.sample(50, random_state=1, backend="codes").tolist()
+        assert len(np.unique(codes, axis=0)) > 4
+
+    def test_one_row_of_polars_is_drawn_by_default(self):
+        rows = usual(jp.PMFEstimator).sample()
+        assert isinstance(rows, pl.DataFrame)
+        assert rows.shape == (1, 3)
+
+    def test_y_is_ignored(self):
+        with_y = jp.PMFEstimator(2, random_state=0, tol=1e-6).fit(TABLE, LABELS)
+        assert answers(with_y) == answers(usual(jp.PMFEstimator))
+        assert with_y.score(TABLE, LABELS) == with_y.score(TABLE)
+
+
+class TestParameters:
+    def test_a_number_is_the_rank_and_auto_is_an_average(self):
+        assert fitted(jp.PMFEstimator, rank=3).pmf_.rank == 3
+        auto = fitted(jp.PMFEstimator, rank="auto")
+        assert auto.solution_.status is jp.Status.VALIDATED
+        assert auto.solution_.start.startswith("the average of ")
+        assert auto.pmf_.rank > 3
+
+    def test_likelihood_is_the_default_method(self):
+        auto, likelihood = (
+            fitted(jp.PMFEstimator, method=method) for method in ("auto", "likelihood")
+        )
+        assert answers(auto) == answers(likelihood)
+
+    @pytest.mark.parametrize("order", [2, 3])
+    def test_marginals_of_the_order_asked_can_be_fitted_instead(self, order):
+        model = fitted(jp.PMFClassifier, method="marginals", order=order)
+        assert model.solution_.marginals is not None
+        assert {len(marginal.names) for marginal in model.solution_.marginals} == {order}
+        assert model.score(TABLE, LABELS) > 0.8
+
+    def test_more_smoothing_draws_towards_the_marginals(self):
+        sharp, smooth = (fitted(jp.PMFClassifier, smoothing=s) for s in (0.0, 1000.0))
+        share = np.mean(LABELS == "hat")
+        far = [np.abs(model.predict_proba(TABLE)[:, 0] - share).max() for model in (sharp, smooth)]
+        assert far[1] < 0.1 < far[0]
+
+    def test_the_budget_and_the_tolerance_end_the_fit(self):
+        stopped = fitted(jp.PMFEstimator, rank=4, max_iter=1, tol=1e-12)
+        assert stopped.n_iter_ == 1
+        assert stopped.solution_.status is jp.Status.MAX_ITER
+        loose, tight = (fitted(jp.PMFEstimator, rank=4, tol=tol).n_iter_ for tol in (0.1, 1e-12))
+        assert loose < tight
+
+    def test_several_starts_are_recorded(self):
+        assert len(fitted(jp.PMFEstimator, n_init=3).solution_.restarts) == 3
+
+    def test_more_than_twenty_numbers_are_cut_into_bins(self):
+        generator = np.random.default_rng(0)
+        X = np.column_stack([generator.permutation(np.arange(200) % k) for k in (20, 21)])
+        for bins, sizes in [("auto", (20, 4)), (7, (20, 7)), ({"x0": 2, "x1": 3}, (2, 3))]:
+            assert jp.PMFEstimator(1, bins=bins).fit(X).domain_.sizes == sizes
+
+    def test_without_bins_many_numbers_are_refused(self):
+        with pytest.raises(jp.JointPMFError, match="'x0' has 30 distinct numbers"):
+            jp.PMFEstimator(1, bins=None).fit(np.arange(30.0)[:, None])
+
+    def test_a_number_outside_of_given_edges_is_missing_at_predict_time(self):
+        model = fitted(jp.PMFClassifier, bins={"size": [0, 15, 50]})
+        rows = pl.DataFrame([(None, 99, None), (None, None, None)], TABLE.schema, orient="row")
+        outside, missing = model.predict_proba(rows).tolist()
+        assert outside == missing
+
+    @pytest.mark.parametrize(
+        ("options", "sentence"),
+        [
+            ({"rank": 0}, "rank must be a whole number of at least 1, not 0"),
+            ({"rank": 1.5}, "rank must be a whole number of at least 1, not 1.5"),
+            ({"rank": "all"}, "rank must be a whole number, or 'auto'.* not 'all'"),
+            (
+                {"method": "magic"},
+                "method must be 'auto', 'likelihood' or 'marginals', not 'magic'",
+            ),
+            ({"rank": "auto", "method": "marginals"}, "'auto' with the method 'likelihood'"),
+            ({"method": "marginals", "order": 9}, "order 9 need 9 variables"),
+            ({"method": "marginals", "order": 0}, "order must be a whole number of at least 1"),
+            ({"smoothing": -1}, "smoothing must be a number of at least 0, not -1"),
+            ({"bins": "many"}, "bins must be 'auto', a number or a mapping, not 'many'"),
+            ({"bins": 0}, "bins must be a number, or map .* not 0"),
+            ({"bins": 2.5}, "bins must be a number, or map .* not 2.5"),
+            ({"bins": True}, "bins must be a number, or map .* not True"),
+            ({"bins": {"q": 2}}, "bins name 'q', which is no column"),
+            ({"bins": {"sky": 2}}, "'sky' cannot be binned"),
+            ({"n_init": 0}, "n_init must be a whole number of at least 1, not 0"),
+            ({"max_iter": -1}, "max_iter must be a whole number of at least 0, not -1"),
+            ({"tol": -1}, "tol must be a number of at least 0, not -1"),
+            ({"random_state": "x"}, "random_state must be a whole number or .* not 'x'"),
+        ],
+        ids=str,
+    )
+    @any_kind
+    def test_a_bad_one_gives_a_sentence(self, kind, options, sentence):
+        with pytest.raises(jp.JointPMFError, match=sentence):
+            fitted(kind, **options)
+
+    @any_kind
+    def test_a_bad_table_gives_a_sentence(self, kind):
+        y = target_for(kind)
+        with pytest.raises(jp.JointPMFError, match="the table is empty"):
+            kind(2).fit(TABLE[:0], *[one[:0] for one in y])
+        with pytest.raises(jp.JointPMFError, match="'sky' has no observed cell"):
+            kind(2).fit(TABLE.with_columns(sky=None), *y)
+
+    @pytest.mark.parametrize("kind", WITH_TARGET)
+    def test_a_bad_target_gives_a_sentence(self, kind):
+        with pytest.raises(jp.JointPMFError, match="the target y is None"):
+            kind(2).fit(TABLE, None)
+        with pytest.raises(jp.JointPMFError, match="119 targets for 120 rows"):
+            kind(2).fit(TABLE, COIN[1:])
+        with pytest.raises(jp.JointPMFError, match="y contains NaN"):
+            kind(2).fit(TABLE, np.where(COIN, np.nan, 1.0))
+
+
+class TestVerbose:
+    @pytest.mark.parametrize("kind", [jp.PMFEstimator, jp.PMFClassifier])
+    @either_rank
+    def test_progress_goes_to_stderr_only(self, kind, rank, capsys, monkeypatch):
+        monkeypatch.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
+        fitted(kind, rank=rank, verbose=True)
+        shown = capsys.readouterr()
+        assert ("choosing the rank" if rank == "auto" else "fitting") in shown.err
+        assert shown.out == ""
+
+    @pytest.mark.parametrize("kind", [jp.PMFEstimator, jp.PMFClassifier])
+    @either_rank
+    def test_nothing_is_shown_unless_asked_for(self, kind, rank, capsys):
+        fitted(kind, rank=rank)
+        assert capsys.readouterr() == ("", "")
+
+    def test_progress_changes_no_bit(self):
+        loud, quiet = (fitted(jp.PMFEstimator, verbose=verbose) for verbose in (True, False))
+        assert answers(loud) == answers(quiet)
+
+
+class TestSampleWeights:
+    WEIGHTS = np.random.default_rng(5).integers(0, 4, size=120)
+    REPEATED = np.repeat(np.arange(120), WEIGHTS)
+
+    @any_kind
+    @either_rank
+    def test_whole_weights_are_repeated_rows(self, kind, rank):
+        y = target_for(kind)
+        weighted = kind(rank, random_state=0, tol=1e-6).fit(TABLE, *y, sample_weight=self.WEIGHTS)
+        repeated = kind(rank, random_state=0, tol=1e-6).fit(
+            TABLE[self.REPEATED], *[one[self.REPEATED] for one in y]
+        )
+        assert weighted.domain_ == repeated.domain_
+        assert answers(weighted) == answers(repeated)
+
+    @any_kind
+    def test_weights_matter(self, kind):
+        y = target_for(kind)
+        heavy = kind(2, random_state=0, tol=1e-6).fit(TABLE, *y, sample_weight=1 + 50 * COIN)
+        assert answers(heavy) != answers(usual(kind))
+
+    @pytest.mark.parametrize(
+        ("kind", "convert"),
+        [
+            (jp.PMFEstimator, pl.DataFrame.to_pandas),
+            (jp.PMFClassifier, pl.DataFrame.to_arrow),
+            (jp.PMFRegressor, pl.DataFrame),
+            (jp.PMFImputer, lambda table: np.array(table.rows(), object)),
+        ],
+    )
+    def test_rows_of_weight_zero_do_not_even_bring_levels(self, kind, convert):
+        odd = pl.DataFrame([("snow", 99, None)] * 30, TABLE.schema, orient="row")
+        weights = np.r_[np.ones(120), np.zeros(30)]
+        y = [np.r_[one, one[:30]] for one in target_for(kind)]
+        model = kind(2, random_state=0, tol=1e-6).fit(
+            convert(pl.concat([TABLE, odd])), *y, sample_weight=weights
+        )
+        assert [one.levels for one in model.domain_] == [one.levels for one in usual(kind).domain_]
+        assert model.pmf_.weights.tolist() == usual(kind).pmf_.weights.tolist()
+
+    @any_kind
+    @pytest.mark.parametrize(
+        ("weights", "sentence"),
+        [
+            (np.zeros(120), "all sample weights are zero"),
+            (-np.ones(120), "weight of row 0 is -1"),
+            (np.full(120, np.nan), "weight of row 0 is nan"),
+            (np.ones(3), "3 sample weights for 120 rows"),
+        ],
+        ids=["zero", "negative", "nan", "short"],
+    )
+    def test_bad_ones_give_a_sentence(self, kind, weights, sentence):
+        with pytest.raises(jp.JointPMFError, match=sentence):
+            kind(2).fit(TABLE, *target_for(kind), sample_weight=weights)
+
+
+class TestMinusOne:
+    ARRAY = np.array(
+        [[0, 0, 2], [1, 1, 0], [0, 0, 2], [1, 1, 1]] * 10 + [[0, -1, 2], [1, -1, 0]] * 5
+    )
+
+    def test_the_only_negative_whole_number_of_an_array_is_missing(self):
+        model = jp.PMFImputer(2, random_state=0, tol=1e-6).fit(self.ARRAY)
+        assert model.domain_["x1"].levels == (0, 1)
+        assert (model.transform(self.ARRAY)[40:, 1] == [0, 1] * 5).all()
+
+    def test_beside_other_negative_numbers_it_is_a_number(self):
+        array = self.ARRAY.copy()
+        array[0, 0] = -2
+        model = jp.PMFImputer(2, random_state=0, tol=1e-6).fit(array)
+        assert model.domain_["x1"].levels == (-1, 0, 1)
+        assert (model.transform(array) == array).all()
+
+    @pytest.mark.parametrize("convert", [np.float64, pl.DataFrame])
+    def test_among_floats_and_in_tables_it_is_a_number(self, convert):
+        model = jp.PMFEstimator(2, random_state=0, tol=1e-6).fit(convert(self.ARRAY))
+        assert model.domain_.variables[1].levels == (-1, 0, 1)
