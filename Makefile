@@ -24,6 +24,9 @@ bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.latent_class
 	$(BIN)/python -m benchmarks.density
 	$(BIN)/python -m benchmarks.estimation
+	$(BIN)/python -m benchmarks.conditional
+	$(BIN)/python -m benchmarks.imputation
+	$(BIN)/python -m benchmarks.classification
 
 format: .venv/test
 	$(BIN)/ruff format .
