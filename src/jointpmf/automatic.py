@@ -2,7 +2,7 @@
 
 Part of every distinct row is held out by thinning its weight, so that a row of weight two and the
 same row twice give the same model. With a target it is the target's cells that are held out, and
-predicted from the rest of their rows; where they are fitted they count several times.
+predicted from the rest of their rows; where they are fitted they may count several times.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from jointpmf.domain import MISSING, Domain
 from jointpmf.encoding import Bins, Codes, encode
-from jointpmf.errors import at_least_zero
+from jointpmf.errors import at_least_zero, whole_number
 from jointpmf.fit import fit_marginals
 from jointpmf.marginals import MarginalSet, checked_weights
 from jointpmf.plan import FitData, FitPlan, check_table
@@ -37,17 +37,18 @@ N_TRIED = ((20_000, 10), (100_000, 3))
 """Fits by which a rank is judged: so many for tables of fewer cells than that, else one."""
 
 EMPHASIS = 0.5
-"""A target counts for this part of the other variables: for one cell among many no component would
-be made otherwise."""
+"""A target may count for this part of the other variables, if that helps: for one cell among many
+no component would be made otherwise."""
 
 MIN_AVERAGED, MAX_AVERAGED, AVERAGE_WORK = 4, 24, 10**8
 """Fits that are averaged at the chosen rank: as many as cells times components allow."""
 
-MIN_GAIN = 2e-3
+MIN_GAIN = 5e-4
 """A larger rank must predict better by this, in nats per row or cell of the target."""
 
 PATIENCE = 2
-"""Ranks in a row without improvement after which no larger one is tried."""
+"""Ranks in a row without improvement after which no larger one is tried; one with more smoothing,
+which begins at the best rank with less."""
 
 HELD_OUT_PART = 0.2
 
@@ -70,6 +71,7 @@ def fit_auto(
     table: Any,
     *,
     target: str | None = None,
+    emphasis: int | None = None,
     smoothing: float | None = None,
     sample_weight: Any = None,
     random_state: Any = None,
@@ -85,6 +87,9 @@ def fit_auto(
         One row per sample, cells may be missing.
     target : str, optional
         The variable that will be predicted; without one it is the whole row that counts.
+    emphasis : int, optional
+        How often a cell of the target counts; by default once, or for half of the other variables
+        if that helps.
     smoothing : float, optional
         Pseudo-counts per level and component, on average, towards the marginals; by default the
         better of 0.1 and 1.
@@ -111,22 +116,32 @@ def fit_auto(
     position = None if target is None else codes.domain.index(target)
     rows, row_weights = distinct_codes(codes, weights)
     generator = seeded_generator(random_state)
+    if emphasis is not None:
+        emphasis = whole_number(emphasis, "emphasis", 1)
     tried = SMOOTHINGS if smoothing is None else (at_least_zero(smoothing, "smoothing"),)
     seeds = generator.integers(2**63, size=MAX_AVERAGED)
     with one_blas_thread:
         search = _Search(rows, row_weights, position, [np.random.default_rng(s) for s in seeds])
         if max(row_weights.sum(), len(row_weights)) < MIN_ROWS:
             return search.independent(tried[0])
-        total = (len(RANKS) + len(tried)) * search.n_tried + MIN_AVERAGED
+        total = (len(RANKS) + 2) * search.n_tried + MIN_AVERAGED
         with progress_bar("choosing the rank", total, progress) as advance:
-            for kind in search.fits(tried):
+            for kind in search.fits(tried, emphasis):
                 advance(f"rank {kind.rank}")
         return search.averaged()
 
 
+def emphasis_of(n_others: int) -> int:
+    """Return how often a target counts beside so many other variables."""
+    return max(round(EMPHASIS * n_others), 1)
+
+
 class _Kind(NamedTuple):
+    """What a fit is like; `emphasis` is how often a cell of the target counts."""
+
     rank: int
     smoothing: float
+    emphasis: int = 1
 
 
 class _Split(NamedTuple):
@@ -157,19 +172,16 @@ class _Search:
         self.n_cells = int((codes.array != MISSING).sum())
         self.n_tried = next((n for limit, n in N_TRIED if self.n_cells < limit), 1)
 
-    def fits(self, smoothings: tuple[float, ...]) -> Iterator[_Kind]:
+    def fits(self, smoothings: tuple[float, ...], emphasis: int | None) -> Iterator[_Kind]:
         """Make fits of growing rank while that helps, then the rest of those of the best kind."""
-        for smoothing in smoothings:
-            n_worse = 0
-            for rank in RANKS[RANKS.index(self._best().rank) if self._found else 0 :]:
-                kind = _Kind(rank, smoothing)
-                for k in range(self.n_tried):
-                    yield self._fit(kind, k)
-                    if self._is_stopped:
-                        return
-                n_worse = 0 if self._best() == kind else n_worse + 1
-                if n_worse == PATIENCE or rank > len(self.weights):
-                    break
+        yield from self._climb(_Kind(RANKS[0], smoothings[0], emphasis or 1), PATIENCE)
+        for smoothing in smoothings[1:]:
+            yield from self._climb(self._best()._replace(smoothing=smoothing), 1)
+        if self.target is not None and emphasis is None:
+            several = emphasis_of(len(self.codes.domain) - 1)
+            yield from self._climb(self._best()._replace(emphasis=several), PATIENCE)
+        if self._is_stopped:
+            return
         best = self._best()
         n_averaged = AVERAGE_WORK // (self.n_cells * best.rank)
         for k in range(self.n_tried, min(max(n_averaged, MIN_AVERAGED), MAX_AVERAGED)):
@@ -177,10 +189,25 @@ class _Search:
             if self._is_stopped:
                 return
 
+    def _climb(self, first: _Kind, patience: int) -> Iterator[_Kind]:
+        """Make fits of growing rank from a kind on, until ranks in a row do not help."""
+        n_worse = 0
+        for rank in RANKS[RANKS.index(first.rank) :]:
+            kind = first._replace(rank=rank)
+            if kind in self._found:
+                return
+            for k in range(self.n_tried):
+                if self._found and self._is_stopped:
+                    return
+                yield self._fit(kind, k)
+            n_worse = 0 if self._best() == kind else n_worse + 1
+            if n_worse == patience or rank > len(self.weights):
+                return
+
     def _best(self) -> _Kind:
         """Return the kind whose fits predict best what they have not seen."""
         complete = [kind for kind, fits in self._found.items() if len(fits) >= self.n_tried]
-        best, *others = sorted(complete or self._found, key=lambda kind: kind.rank)
+        best, *others = sorted(complete or self._found)
         for other in others:
             if self._cost(other) < self._cost(best) - MIN_GAIN:
                 best = other
@@ -200,7 +227,10 @@ class _Search:
             self._splits.append(self._split(self._generators[len(self._splits)]))
         split = self._splits[k]
         held_out = HeldOut(split.held_out, kind.rank, split.given, patience=STEP_PATIENCE)
-        data = FitData(split.codes, split.weights, split.rows, held_out)
+        rows = split.rows
+        if self.target is not None and kind.emphasis > 1:
+            rows = rows.emphasised(self.target, kind.emphasis)
+        data = FitData(split.codes, split.weights, rows, held_out)
         solution = _plan(kind).run(data, np.random.default_rng(split.seed))
         fits = self._found.pop(kind, [])  # the last kind is the last in order
         self._found[kind] = [*fits, solution]
@@ -220,11 +250,10 @@ class _Search:
         both = Codes(self.codes.domain, np.vstack([self.codes.array, array]))
         weights = np.concatenate([kept, held_out])
         seen = held_out * (self.codes.array[:, self.target] != MISSING)
-        times = max(round(EMPHASIS * (len(self.codes.domain) - 1)), 1)
         return _Split(
             both,
             weights,
-            Rows.of_codes(both, weights).emphasised(self.target, times),
+            Rows.of_codes(both, weights),
             Rows.of_codes(self.codes, seen),
             Rows.of_codes(hidden, seen),
             seed,

@@ -18,7 +18,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from jointpmf.automatic import SMOOTHINGS, fit_auto
+from jointpmf.automatic import SMOOTHINGS, emphasis_of, fit_auto
 from jointpmf.binning import Bins
 from jointpmf.domain import MISSING, Domain, Variable
 from jointpmf.encoding import Codes, encode
@@ -65,6 +65,11 @@ class _PMFBase(BaseEstimator):  # type: ignore[misc]
         self.tol = tol
         self.random_state = random_state
         self.verbose = verbose
+
+    @property
+    def _emphasis(self) -> int | None:
+        """How often a target counts; None is what helps to tell its levels."""
+        return None
 
     def __sklearn_tags__(self) -> Tags:
         """Say that categories, text and missing values are welcome."""
@@ -120,6 +125,7 @@ class _PMFBase(BaseEstimator):  # type: ignore[misc]
             return fit_auto(
                 codes,
                 target=target,
+                emphasis=self._emphasis,
                 smoothing=self.smoothing,
                 sample_weight=weights,
                 random_state=seed,
@@ -293,6 +299,11 @@ class PMFRegressor(RegressorMixin, _PMFBase):  # type: ignore[misc]
         (variable,) = target.domain
         variable = Variable("target", variable.levels, variable.values, variable.edges)
         return self._learned(X, variable, target.array[:, 0], weights)
+
+    @property
+    def _emphasis(self) -> int:
+        """A mean is what matters here, and held-out likelihood says little about it."""
+        return emphasis_of(len(self.domain_))
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the expected target of each row, and its standard deviation if asked for."""

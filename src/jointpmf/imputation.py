@@ -12,6 +12,7 @@ from jointpmf.domain import MISSING, Variable
 from jointpmf.encoding import encode, filled
 from jointpmf.errors import JointPMFError, listing, shown
 from jointpmf.pmf import JointPMF, cumulative, seeded_generator
+from jointpmf.threads import one_blas_thread
 
 STRATEGIES = ("mode", "median", "expectation", "sample")
 
@@ -68,8 +69,8 @@ def impute(
             kernels.draw_levels(by_component, components[rows], generator.random(len(rows)), drawn)
             cells = _cells(variable)[drawn]
         else:
-            mixed = np.empty((len(rows), variable.size))
-            kernels.mix_rows(posterior[rows], pmf.factors[n], 0, len(rows), mixed)
+            with one_blas_thread:
+                mixed = posterior[rows] @ pmf.factors[n].T
             if chosen[variable.name] == "mode":
                 cells = _cells(variable)[mixed.argmax(axis=1)]
             elif chosen[variable.name] == "median":
