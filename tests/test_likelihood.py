@@ -373,7 +373,7 @@ class TestLoop:
         fit(rows, 5, max_iter=1, **options)
         timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
         timer.start()
-        solution = fit(rows, 5, tol=0, max_iter=10**6, **options)
+        solution = fit(rows, 5, tol=0, max_iter=50_000, **options)
         assert solution.status is jp.Status.STOPPED
         assert solution.n_iter > 0
         assert feasible(solution.pmf)
