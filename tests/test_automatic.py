@@ -238,3 +238,10 @@ class TestProgress:
         quiet = jp.fit_auto(ROWS[:50], random_state=0)
         assert capsys.readouterr() == ("", "")
         assert bits_of(quiet) == bits_of(jp.fit_auto(ROWS[:50], random_state=0, progress=True))
+
+
+def test_weights_of_any_size_can_be_thinned():
+    for scale in (1e-3, 1e30):
+        solution = jp.fit_auto(ROWS, sample_weight=np.full(len(ROWS), scale), random_state=0)
+        assert np.isfinite(solution.objective)
+        assert solution.status is jp.Status.VALIDATED

@@ -614,3 +614,18 @@ class TestMinusOne:
     def test_among_floats_and_in_tables_it_is_a_number(self, convert):
         model = jp.PMFEstimator(2, random_state=0, tol=1e-6).fit(convert(self.ARRAY))
         assert model.domain_.variables[1].levels == (-1, 0, 1)
+
+
+def test_a_model_of_an_array_takes_a_table_by_place():
+    X = np.array([[0, 1], [1, 0]] * 10)
+    y = [0, 1] * 10
+    model = jp.PMFClassifier(2, random_state=0).fit(X, y)
+    table = pd.DataFrame(X[:2], columns=["x1", "x0"])
+    with pytest.warns(UserWarning, match="feature names"):
+        assert model.predict(table).tolist() == [0, 1]
+
+
+def test_rows_of_no_weight_have_no_levels_in_a_target():
+    weights = [1, 1, 0] * 4
+    model = jp.PMFRegressor(1).fit([[0], [1], [0]] * 4, [0.0, 1.0, 99.0] * 4, sample_weight=weights)
+    assert model.pmf_.domain.variables[-1].levels == (0.0, 1.0)

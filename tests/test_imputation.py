@@ -10,6 +10,7 @@ import pytest
 
 import jointpmf as jp
 import oracle
+from jointpmf.encoding import filled
 from jointpmf.imputation import impute
 
 N_ROWS = 40
@@ -390,3 +391,30 @@ def test_the_imputer_fills_a_column_of_many_numbers_with_numbers_near_it():
         assert out.schema == table.schema
         assert np.abs(out["age"].to_numpy() - age)[hidden].mean() < 8  # of both halves: 20
         assert (out["age"].to_numpy() == age)[~hidden].all()
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+@pytest.mark.parametrize("kind", [pl.Datetime, pl.Duration])
+def test_times_are_filled_in_their_own_unit(kind, unit):
+    days = pl.Series([dt.timedelta(days=1), None, dt.timedelta(days=1)])
+    if kind is pl.Datetime:
+        days = dt.datetime(2024, 6, 1) + days
+    table = pl.DataFrame({"z": [0, 0, 0], "cells": days.cast(kind(unit))})
+    out = jp.PMFImputer(1, random_state=0).fit_transform(table)
+    assert out["cells"].to_list() == [table["cells"][0]] * 3
+    assert out.schema == table.schema
+
+
+def test_whole_floats_fill_a_column_of_whole_numbers():
+    table = pd.DataFrame({"x0": pd.array([1, None], "Int64")})
+    out = filled(table, {"x0": np.array([0.0, 3.0])})
+    assert out["x0"].tolist() == [1, 3]
+    assert out["x0"].dtype == "Int64"
+
+
+def test_set_output_knows_what_to_do_with_pyarrow():
+    table = pa.table({"a": ["x", "y", None, "x"] * 5, "b": [1, 2, 1, 1] * 5})
+    imputer = jp.PMFImputer(2, random_state=0).set_output(transform="pandas")
+    out = imputer.fit_transform(table)
+    assert isinstance(out, pd.DataFrame)
+    assert out["a"].notna().all()

@@ -869,3 +869,42 @@ class TestValidationCells:
         solution = fit(rows, validation=hidden, max_iter=5)
         expected = -np.log(solution.pmf.marginal(["x0"]).table()[1])
         assert solution.validation == pytest.approx(expected, rel=1e-12)
+
+
+def test_an_interrupt_ends_an_average_of_fits_from_several_starts():
+    begun = []
+
+    def interrupt(step, _):
+        if step.iteration == 1:
+            begun.append(step)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+
+    best = fit(tol=1e-13, max_iter=5000).pmf
+    fit(start=best, n_init=3, n_average=4, max_iter=3, callback=interrupt)
+    assert len(begun) == 2
+
+
+def test_a_level_that_only_the_validation_part_has_does_not_choose_the_model():
+    domain = jp.Domain.of_sizes([4, 2, 5, 3, 4, 3])
+    rows = jp.random_pmf(domain, 3, 0).sample(1500, random_state=0, backend="codes")
+    rows[:, 0] = np.where(rows[:, 0] == 3, 2, rows[:, 0])
+    rows[7, 0] = 3
+    for seed in range(4):
+        options = {"domain": domain, "random_state": seed}
+        fitted = jp.fit_rows(rows, 3, validation=0.2, **options)
+        assert fitted.objective < jp.fit_rows(rows, 1, **options).objective + 0.02
+
+
+def test_a_table_of_truth_values_can_have_rows_to_validate_on():
+    rows = np.random.default_rng(0).random((60, 3)) < 0.5
+    with_rows = jp.fit_rows(rows, 2, validation=rows[:20], random_state=0)
+    assert with_rows.status in (jp.Status.VALIDATED, jp.Status.CONVERGED)
+    objects = np.zeros((60, 3), object)
+    objects[:] = False
+    objects[0, 0] = True
+    as_objects, as_bools = (
+        jp.fit_rows(rows, 2, validation=mask, random_state=0).validation
+        for mask in (objects, objects.astype(bool))
+    )
+    assert as_objects == as_bools
