@@ -426,7 +426,7 @@ def test_the_least_likely_rows_come_first(folder, inside):
     assert out.splitlines()[1].split()[:2] == [str(logs.argmin()), f"{logs.min():.2f}"]
 
 
-@pytest.mark.parametrize("strategy", ["mode", "expectation", "sample"])
+@pytest.mark.parametrize("strategy", ["mode", "median", "expectation", "sample"])
 def test_holes_are_filled_and_nothing_else(folder, tmp_path, inside, strategy):
     data = survey().with_columns(pl.Series("note", [f"007,{k}" for k in range(300)]))
     data.write_csv(tmp_path / "holes.csv")

@@ -17,6 +17,7 @@ from jointpmf.domain import MISSING, Domain
 from jointpmf.encoding import Bins, Codes, encode
 from jointpmf.errors import at_least_zero, whole_number
 from jointpmf.fit import fit_marginals
+from jointpmf.likelihood import loop_options
 from jointpmf.marginals import MarginalSet, checked_weights
 from jointpmf.plan import FitData, FitPlan, check_table
 from jointpmf.pmf import average, seeded_generator
@@ -296,7 +297,7 @@ class _Search:
 
 
 def _plan(kind: _Kind) -> FitPlan:
-    options = {"max_iter": MAX_ITER, "tol": TOL, "callback": None}
+    options = loop_options(MAX_ITER, TOL)
     return FitPlan(kind.rank, "rows", kind.smoothing, "marginal", options)
 
 

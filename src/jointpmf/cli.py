@@ -278,8 +278,8 @@ def impute(
     strategy: Annotated[
         str,
         typer.Option(
-            metavar="mode|expectation|sample",
-            help="The most likely level, the expected value, or a draw.",
+            metavar="mode|median|expectation|sample",
+            help="The most likely level, the median one, the expected value, or a draw.",
         ),
     ] = "mode",
     unknown: Unknown = "error",
@@ -290,12 +290,13 @@ def impute(
     """Fill the missing cells of a table; columns that the model does not know stay as they are."""
     import numpy as np
 
+    from jointpmf.imputation import STRATEGIES
     from jointpmf.imputation import impute as impute_cells
     from jointpmf.table_files import check_output, coded_batches, open_table, table_output
 
     check_output(output)
     _check_choice(unknown, "unknown", ("error", "missing"))
-    _check_choice(strategy, "strategy", ("mode", "expectation", "sample"))
+    _check_choice(strategy, "strategy", STRATEGIES)
     pmf = _pmf(model, data)
     generator = np.random.default_rng(seed)
     n_rows = n_filled = 0

@@ -8,6 +8,7 @@ bins.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +23,7 @@ from jointpmf.automatic import SMOOTHINGS, emphasis_of, fit_auto
 from jointpmf.binning import Bins
 from jointpmf.domain import MISSING, Domain, Variable
 from jointpmf.encoding import Codes, encode
-from jointpmf.errors import JointPMFError, shown, whole_number
+from jointpmf.errors import JointPMFError, one_of, shown, whole_number
 from jointpmf.imputation import impute
 from jointpmf.likelihood import fit_rows
 from jointpmf.marginals import checked_weights
@@ -93,9 +94,8 @@ class _PMFBase(BaseEstimator):  # type: ignore[misc]
         self.domain_ = codes.domain
         target = None
         if y is not None:
-            target = _free_name(y.name, codes.domain)
-            variable = Variable(target, y.levels, y.values, y.edges)
-            domain = Domain([*codes.domain, variable])
+            target = _free_name("target", codes.domain)
+            domain = Domain([*codes.domain, replace(y, name=target)])
             codes = Codes(domain, np.column_stack([codes.array, y_codes]))
         self.solution_ = self._solution(codes, target, weights)
         self.pmf_: JointPMF = self.solution_.pmf
@@ -110,10 +110,7 @@ class _PMFBase(BaseEstimator):  # type: ignore[misc]
         return _n_bins(n_rows, BINS_POWER, MAX_BINS)
 
     def _solution(self, codes: Codes, target: str | None, weights: np.ndarray | None) -> Solution:
-        if self.method not in ("auto", "likelihood", "marginals"):
-            raise JointPMFError(
-                f"method must be 'auto', 'likelihood' or 'marginals', not {shown(self.method)}"
-            )
+        one_of(self.method, ("auto", "likelihood", "marginals"), "method")
         seed = _seed(self.random_state)
         max_iter = whole_number(self.max_iter, "max_iter", 0)
         if isinstance(self.rank, str):
@@ -297,7 +294,6 @@ class PMFRegressor(RegressorMixin, _PMFBase):  # type: ignore[misc]
         n_bins = _n_bins(n_rows, TARGET_BINS_POWER, MAX_TARGET_BINS)
         target = encode(numbers[:, None], bins=n_bins, max_levels=MAX_LEVELS, missing_code=None)
         (variable,) = target.domain
-        variable = Variable("target", variable.levels, variable.values, variable.edges)
         return self._learned(X, variable, target.array[:, 0], weights)
 
     @property
@@ -394,11 +390,7 @@ class PMFImputer(TransformerMixin, _PMFBase):  # type: ignore[misc]
 
 
 def _is_frame(X: Any) -> bool:
-    return (
-        not isinstance(X, np.ndarray)
-        and hasattr(X, "shape")
-        and (hasattr(X, "columns") and not hasattr(X, "tocsr"))
-    )
+    return hasattr(X, "columns") and hasattr(X, "shape")
 
 
 def _names(X: Any) -> list[Any]:

@@ -57,7 +57,9 @@ def impute(
     generator = seeded_generator(random_state)
     components = np.empty(len(posterior), np.int64)
     if "sample" in chosen.values():
-        components = _drawn_components(posterior, generator)
+        each = np.arange(len(posterior))
+        uniforms = generator.random(len(posterior))
+        kernels.draw_levels(cumulative(posterior.T), each, uniforms, components)
     values = {}
     for n, variable in enumerate(pmf.domain):
         rows = np.flatnonzero(codes.array[:, n] == MISSING)
@@ -119,9 +121,3 @@ def _medians(probabilities: np.ndarray) -> np.ndarray:
     """Return the first level at which each row's cumulative probability reaches a half."""
     reached = probabilities.cumsum(axis=1) >= 0.5 - 1e-12
     return reached.argmax(axis=1)
-
-
-def _drawn_components(posterior: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    totals = posterior.cumsum(axis=1)
-    uniforms = generator.random(len(posterior))[:, None] * totals[:, -1:]
-    return np.minimum((uniforms >= totals).sum(axis=1), posterior.shape[1] - 1)

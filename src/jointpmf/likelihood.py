@@ -130,11 +130,11 @@ def fit_rows(
     plan = FitPlan(rank, _checked_start(start, codes.domain, rank), smoothing, towards, options)
     generator = seeded_generator(random_state)
     with one_blas_thread:
-        split = splitter(codes, weights, validation, plan)
-        rows = Rows.of_codes(codes, weights)
-        _log_what_is_odd(rows, rank)
+        whole = FitData.of_codes(codes, weights)
+        split = splitter(whole, validation, plan)
+        _log_what_is_odd(whole.rows, rank)
         if n_average > 1:
-            return _average_of(plan, split, n_average, n_init, generator, rows)
+            return _average_of(plan, split, n_average, n_init, generator, whole.rows)
         return _best_of(plan, split(generator), n_init, generator)
 
 

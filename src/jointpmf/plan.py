@@ -222,17 +222,17 @@ Splitter = Callable[[np.random.Generator], FitData]
 """Gives what is fitted and what is held out, for fractions another part each time."""
 
 
-def splitter(codes: Codes, weights: np.ndarray | None, validation: Any, plan: FitPlan) -> Splitter:
-    """Return what splits a table into what is fitted and what is held out."""
+def splitter(whole: FitData, validation: Any, plan: FitPlan) -> Splitter:
+    """Return what splits all data into what is fitted and what is held out."""
     if isinstance(validation, Real) and not isinstance(validation, bool):
-        return _fraction_splitter(codes, weights, float(validation), plan)
-    if validation is None:
-        data = FitData.of_codes(codes, weights)
-    elif (hidden := _mask(validation)) is not None and not _are_rows(hidden, codes):
-        data = _hiding_cells(codes, weights, hidden, plan)
-    else:
-        rows = encode(validation, codes.domain)
-        data = _holding_out(codes, weights, rows, None, plan)
+        return _fraction_splitter(whole.codes, whole.weights, float(validation), plan)
+    data = whole
+    if validation is not None:
+        hidden = _mask(validation)
+        if hidden is not None and not _are_rows(hidden, whole.codes):
+            data = _hiding_cells(whole.codes, whole.weights, hidden, plan)
+        else:
+            data = _holding_out(whole, encode(validation, whole.codes.domain), None, plan)
     return lambda generator: data
 
 
@@ -267,23 +267,16 @@ def _fraction_splitter(
     def split(generator: np.random.Generator) -> FitData:
         is_held_out = np.zeros(codes.n_rows, bool)
         is_held_out[generator.permutation(codes.n_rows)[:n_held_out]] = True
-        fitted = some_rows(codes, weights, ~is_held_out)
-        return _holding_out(*fitted, *some_rows(codes, weights, is_held_out), plan)
+        fitted = FitData.of_codes(*some_rows(codes, weights, ~is_held_out))
+        return _holding_out(fitted, *some_rows(codes, weights, is_held_out), plan)
 
     return split
 
 
-def _holding_out(
-    codes: Codes,
-    weights: np.ndarray | None,
-    held_out: Codes,
-    held_out_weights: np.ndarray | None,
-    plan: FitPlan,
-) -> FitData:
+def _holding_out(data: FitData, codes: Codes, weights: np.ndarray | None, plan: FitPlan) -> FitData:
     """Return what is fitted with other rows held out of it."""
-    data = FitData.of_codes(codes, weights)
-    scored = np.flatnonzero(~_unknown(held_out, data.rows, plan).any(axis=1))
-    rows = Rows.of_codes(*some_rows(held_out, held_out_weights, scored))
+    scored = np.flatnonzero(~_unknown(codes, data.rows, plan).any(axis=1))
+    rows = Rows.of_codes(*some_rows(codes, weights, scored))
     if not len(rows):
         raise JointPMFError("no row of the validation part has an observed cell and a weight")
     return replace(data, held_out=HeldOut(rows, plan.rank))

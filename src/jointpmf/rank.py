@@ -17,7 +17,7 @@ from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_n
 from jointpmf.latent import CRITERIA, information_criteria, n_free_parameters
 from jointpmf.likelihood import loop_options
 from jointpmf.marginals import checked_weights
-from jointpmf.plan import FitData, FitPlan, check_table, some_rows
+from jointpmf.plan import FitData, FitPlan, badness, check_table, some_rows
 from jointpmf.pmf import JointPMF, seeded_generator
 from jointpmf.progress import progress_bar
 from jointpmf.solvers.loop import Solution, Status
@@ -299,11 +299,7 @@ def _fit(
             for _ in range(N_ENLARGED if is_small else 1)
         ]
         plans += [replace(plan, start=start.to_pmf(data.rows.domain)) for start in starts]
-    return min((_unstopped(p.run(data, generator)) for p in plans), key=_objective).pmf
-
-
-def _objective(solution: Solution) -> float:
-    return solution.objective
+    return min((_unstopped(p.run(data, generator)) for p in plans), key=badness).pmf
 
 
 def _unstopped(solution: Solution) -> Solution:
@@ -451,11 +447,11 @@ def _likelihood_ratio(
     """
     merged = point_of_merged_rows(data.rows, plan.rank, generator).to_pmf(data.rows.domain)
     fits = [_unstopped(replace(plan, start=s).run(data, generator)) for s in (start, merged)]
-    small = min(fits, key=_objective)
+    small = min(fits, key=badness)
     larger = replace(plan, rank=plan.rank + 1)
     fits = []
     for _ in range(N_ENLARGED):
         point = enlarged_point(small.pmf, data.rows, larger.rank, generator)
         fits.append(replace(larger, start=point.to_pmf(data.rows.domain)).run(data, generator))
-    large = min(map(_unstopped, fits), key=_objective)
+    large = min(map(_unstopped, fits), key=badness)
     return 2 * (small.objective - large.objective) * data.rows.total

@@ -177,8 +177,12 @@ class Expectation:
         size = 8 * (self.n_levels + 1) * self.width
         n_chunks = min(len(rows) // CHUNK_ROWS, MAX_CHUNKS, CHUNK_BYTES // size)
         self._bounds = np.linspace(0, len(rows), max(n_chunks, 1) + 1).astype(np.int64)
-        self._counts = [self.empty_stack() for _ in self._bounds[1:]]
         self._logs = np.empty(len(rows))
+
+    @cached_property
+    def _counts(self) -> list[np.ndarray]:
+        """The sums of each chunk; who asks for log-likelihoods only needs none."""
+        return [self.empty_stack() for _ in self._bounds[1:]]
 
     def empty_stack(self) -> np.ndarray:
         """Return a stack of zeros."""
@@ -205,7 +209,7 @@ class Expectation:
 
     def log_likelihoods(self, stack: np.ndarray) -> np.ndarray:
         """Return the log-likelihood of each distinct row."""
-        self._run(stack, [np.empty((0, self.width))] * len(self._counts))
+        self._run(stack, [np.empty((0, self.width))] * (len(self._bounds) - 1))
         return self._logs.copy()
 
     def _log_likelihood(self) -> float:
