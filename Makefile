@@ -12,8 +12,9 @@ test: .venv/test
 	$(BIN)/mypy
 	$(BIN)/pytest
 
-paper: .venv/demo
+paper: .venv/paper
 	$(BIN)/python -m paper.synthetic
+	$(BIN)/python -m paper.ratings
 
 bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.sweep

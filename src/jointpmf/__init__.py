@@ -1,6 +1,6 @@
 """The joint probability mass function of many discrete variables.
 
-Learn it from an incomplete table (`fit_rows`, `fit_auto`) or from low-order marginals
+Learn it from an incomplete table (`fit_rows`, `fit_auto`, `fit_cells`) or from low-order marginals
 (`fit_marginals`), and ask it anything (`JointPMF`). Nothing prints: messages go to the logger
 "jointpmf". Names are imported when they are first used.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jointpmf.automatic import fit_auto, fit_marginals_auto
+    from jointpmf.cells import fit_cells
     from jointpmf.domain import MISSING, Domain, Variable
     from jointpmf.encoding import Codes, encode
     from jointpmf.errors import JointPMFError
@@ -35,6 +36,13 @@ if TYPE_CHECKING:
     from jointpmf.marginals import Marginal, MarginalCounts, MarginalSet
     from jointpmf.pmf import JointPMF, average, load, random_pmf
     from jointpmf.rank import BootstrapTest, RankCurve, bootstrap_test, choose_rank
+    from jointpmf.ratings import (
+        Ratings,
+        coverage,
+        pivot_ratings,
+        recommend,
+        with_unrated_items,
+    )
     from jointpmf.solvers.loop import Solution, Status
 
 __version__ = "0.1.0"
@@ -43,6 +51,7 @@ logging.getLogger("jointpmf").addHandler(logging.NullHandler())
 
 _NAMES_OF = {
     "automatic": ["fit_auto", "fit_marginals_auto"],
+    "cells": ["fit_cells"],
     "domain": ["MISSING", "Domain", "Variable"],
     "encoding": ["Codes", "encode"],
     "errors": ["JointPMFError"],
@@ -61,6 +70,7 @@ _NAMES_OF = {
     "marginals": ["Marginal", "MarginalCounts", "MarginalSet"],
     "pmf": ["JointPMF", "average", "load", "random_pmf"],
     "rank": ["BootstrapTest", "RankCurve", "bootstrap_test", "choose_rank"],
+    "ratings": ["Ratings", "coverage", "pivot_ratings", "recommend", "with_unrated_items"],
     "solvers.loop": ["Solution", "Status"],
     "latent": ["Summary", "summary"],
 }
@@ -83,6 +93,7 @@ __all__ = [
     "PMFImputer",
     "PMFRegressor",
     "RankCurve",
+    "Ratings",
     "Solution",
     "Status",
     "Summary",
@@ -90,11 +101,13 @@ __all__ = [
     "average",
     "bootstrap_test",
     "choose_rank",
+    "coverage",
     "encode",
     "entropy",
     "error_limits",
     "factor_error",
     "fit_auto",
+    "fit_cells",
     "fit_marginals",
     "fit_marginals_auto",
     "fit_rows",
@@ -103,9 +116,12 @@ __all__ = [
     "kl_divergence",
     "load",
     "mutual_information",
+    "pivot_ratings",
     "random_pmf",
+    "recommend",
     "summary",
     "tensor_error",
+    "with_unrated_items",
 ]
 
 

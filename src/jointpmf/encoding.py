@@ -20,7 +20,7 @@ import numpy as np
 from jointpmf.binning import Bins as Bins
 from jointpmf.binning import bin_codes, binned_variable, bins_by_name, check_inside
 from jointpmf.domain import MISSING, Domain, Variable, check_distinct, is_missing
-from jointpmf.errors import JointPMFError, listing, shown, whole_number
+from jointpmf.errors import JointPMFError, listing, one_of, shown, whole_number
 
 Unknown = Literal["error", "missing"]
 
@@ -661,3 +661,52 @@ def _dtype_of_large(levels: Sequence[Any], backend: str) -> Any:
     if backend == "pandas":
         return nw.Object  # beside a missing cell pandas would round them to floats
     return nw.UInt64 if min(levels) >= 0 and 2**63 <= max(levels) < 2**64 else None
+
+
+def levels_and_codes(table: Any, names: Sequence[str]) -> list[tuple[list[Any], np.ndarray]]:
+    """Return, for each of these columns, its distinct levels in order and every row's code.
+
+    Nothing but None, NaN, NaT and NA is missing, in arrays too. Levels of several types that have
+    no order between them are ordered by type, then by their text.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> levels_and_codes(pl.DataFrame({"user": ["b", "a", None, "b"]}), ["user"])
+    [(['a', 'b'], array([ 1,  0, -1,  1], dtype=int32))]
+    """
+    columns = _columns_of(table, None, None)[1]
+    found = []
+    for name in names:
+        if name not in columns:
+            raise JointPMFError(
+                f"the table has no column {shown(name)}; its columns are {listing(columns)}"
+            )
+        column = columns[name]()
+        levels = _distinct(column)
+        try:
+            levels = sorted(levels)
+        except TypeError:
+            levels = sorted(levels, key=lambda level: (type(level).__name__, str(level)))
+        codes = column.codes({level: code for code, level in enumerate(levels)})
+        found.append((list(map(_plain_time, levels)), codes))
+    return found
+
+
+def table_of(columns: Mapping[str, Any], backend: str) -> Any:
+    """Return a table of columns that are arrays of numbers, or pairs of levels and codes.
+
+    Examples
+    --------
+    >>> columns = {"item": (["x", "y"], np.array([1, 0, -1])), "mean": np.array([4.5, 2.0, 1.0])}
+    >>> table_of(columns, "pandas").shape
+    (3, 2)
+    """
+    one_of(backend, ("polars", "pandas", "pyarrow"), "backend")
+    series = [
+        _decode_column(cells[1], Variable(name, cells[0]), backend)
+        if isinstance(cells, tuple)
+        else nw.new_series(name, cells, backend=backend)  # type: ignore[arg-type]
+        for name, cells in columns.items()
+    ]
+    return series[0].to_frame().with_columns(*series[1:]).to_native()

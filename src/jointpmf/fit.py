@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,9 @@ is then a flat valley, in which one point is as good as another."""
 AGREEMENT = 1e-6
 """Relative difference up to which two fits have found the same objective."""
 
+PATIENCE = 20
+"""Iterations after which a fit ends that has not improved on what validates it."""
+
 INTERIOR = 0.2
 """Part of the uniform distribution in a closed-form start that is not exact: under noise its
 projection has zeros, which are hard to leave again."""
@@ -54,6 +58,7 @@ def fit_marginals(
     weighting: Any = None,
     max_iter: int = 1500,
     tol: float = 1e-10,
+    validation: Callable[[JointPMF], float] | None = None,
     random_state: Any = None,
     callback: Callback | None = None,
 ) -> Solution:
@@ -74,6 +79,9 @@ def fit_marginals(
         Weight of each marginal: all equal, by the rows it was counted over, or as given.
     max_iter, tol : int, float
         Budget of iterations, and the relative improvement below which the fit has converged.
+    validation : callable, optional
+        Called as `validation(pmf)` after every iteration: how badly a model does on data that the
+        marginals do not hold. The model with the least of it is returned, from one start.
     random_state : int or numpy Generator, optional
         The same seed gives the same bits.
     callback : callable, optional
@@ -93,8 +101,9 @@ def fit_marginals(
     max_iter = whole_number(max_iter, "max_iter", 0)
     tol = at_least_zero(tol, "tol")
     one_of(method, ("auto", "aoadmm", "newton"), "method")
-    if callback is not None and not callable(callback):
-        raise JointPMFError(f"the callback must be callable, not {callback!r}")
+    for name, function in (("callback", callback), ("validation", validation)):
+        if function is not None and not callable(function):
+            raise JointPMFError(f"the {name} must be callable, not {function!r}")
     generator = seeded_generator(random_state)
     problem = CoupledLeastSquares(marginals, rank, weighting)
     first = _start(marginals, problem, start, generator)
@@ -102,15 +111,30 @@ def fit_marginals(
     if method == "auto" and is_unique is False:
         tol = max(tol, VALLEY_TOL)
     options: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "callback": callback}
-    solution = iterate(_solver(method, problem), first.point, **options)
+    held_out = None if validation is None else _Judged(validation, problem.domain)
+    solution = iterate(_solver(method, problem), first.point, validation=held_out, **options)
     solution = replace(solution, start=f"{first.name}: {first.reason}", marginals=marginals)
-    if method == "auto" and is_unique is not False and not first.is_certain:
+    is_certain = first.is_certain or validation is not None
+    if method == "auto" and is_unique is not False and not is_certain:
         solution = _agreed_best(problem, solution, generator, options)
     if solution.status is Status.CONVERGED and is_unique is False:
         solution = replace(solution, status=Status.NOT_UNIQUE)
     with one_blas_thread:
         cost = problem.cost(Point.of_pmf(solution.pmf))  # from residuals, whatever the method's own
     return replace(solution, is_unique=is_unique, objective=cost)
+
+
+@dataclass
+class _Judged:
+    """A function of the model as a validation part."""
+
+    function: Callable[[JointPMF], float]
+    domain: Domain
+    patience: int = PATIENCE
+
+    def cost(self, point: Point) -> float:
+        """Return how badly a model does."""
+        return float(self.function(point.to_pmf(self.domain)))
 
 
 def _solver(method: str, problem: CoupledLeastSquares) -> Solver:

@@ -31,11 +31,13 @@ def fit_rows(
     start: str | JointPMF = "auto",
     smoothing: float = 0.0,
     towards: str = "uniform",
+    bandwidth: float = 0.0,
     max_iter: int = 2000,
     tol: float = 1e-10,
     n_init: int = 1,
     n_average: int = 1,
     validation: Any = None,
+    scoring: str = "likelihood",
     sample_weight: Any = None,
     random_state: Any = None,
     callback: Callback | None = None,
@@ -56,14 +58,18 @@ def fit_rows(
         of some `order` that are counted from the rows, see `fit_marginals`.
     order : int
         Of the marginals, for that method.
-    start : {"auto", "rows", "random"} or JointPMF
+    start : {"auto", "rows", "factors", "random"} or JointPMF
         Where to begin: by default the best of several, among them the closed form on counted
-        triples and merged rows; components at single rows of the data; random columns; or a model.
+        triples and merged rows; components at single rows of the data; components along the
+        factors of a factor model of the values, for ordered variables; random columns; or a model.
     smoothing : float
         Pseudo-counts per level and component, on average (a Dirichlet prior). With 0 a level that
         was never seen has probability zero.
     towards : {"uniform", "marginal"}
         Where smoothing pulls the columns: all levels alike, or as each variable is distributed.
+    bandwidth : float
+        How far expected counts spread to neighbouring levels, in levels, for variables with
+        increasing values: neighbours are then alike within a component. Try 0.5; 0 is off.
     max_iter, tol : int, float
         Budget of iterations, and the change of the mean log-likelihood, in nats per row, below
         which the fit has converged.
@@ -77,6 +83,9 @@ def fit_rows(
         cells of the table to hide and to predict from the rest of their rows. The model that fits
         it best is returned. Truth values in the shape of the table are cells to hide, anything
         else is rows. Without smoothing, levels that were not fitted are not scored.
+    scoring : {"likelihood", "error"}
+        What is best for hidden cells: the log-probability of their levels, or the root of the mean
+        squared difference between their values and the expected ones.
     sample_weight : array of shape (rows,), optional
         What each row counts for.
     random_state : int or numpy Generator, optional
@@ -106,13 +115,16 @@ def fit_rows(
     n_average = whole_number(n_average, "n_average", 1)
     one_of(method, ("likelihood", "marginals"), "method")
     towards = one_of(towards, ("uniform", "marginal"), "towards")
+    one_of(scoring, ("likelihood", "error"), "scoring")
     smoothing = at_least_zero(smoothing, "smoothing")
+    bandwidth = at_least_zero(bandwidth, "bandwidth")
     codes = encode(table, domain, bins=bins)
     weights = checked_weights(sample_weight, codes.n_rows)
     if method == "marginals":
-        if smoothing or validation is not None or n_init > 1 or n_average > 1:
+        if smoothing or bandwidth or validation is not None or n_init > 1 or n_average > 1:
             raise JointPMFError(
-                "smoothing, validation, n_init and n_average belong to method='likelihood'"
+                "smoothing, bandwidth, validation, n_init and n_average belong to "
+                "method='likelihood'"
             )
         return fit_marginals(
             MarginalSet.from_table(codes, order, weights),
@@ -127,11 +139,12 @@ def fit_rows(
         raise JointPMFError(f"the callback must be callable, not {callback!r}")
     options = loop_options(max_iter, tol) | {"callback": callback}
     check_table(codes, weights)
-    plan = FitPlan(rank, _checked_start(start, codes.domain, rank), smoothing, towards, options)
+    begin = _checked_start(start, codes.domain, rank)
+    plan = FitPlan(rank, begin, smoothing, towards, options, bandwidth)
     generator = seeded_generator(random_state)
     with one_blas_thread:
         whole = FitData.of_codes(codes, weights)
-        split = splitter(whole, validation, plan)
+        split = splitter(whole, validation, plan, scoring)
         _log_what_is_odd(whole.rows, rank)
         if n_average > 1:
             return _average_of(plan, split, n_average, n_init, generator, whole.rows)
@@ -220,9 +233,9 @@ def _checked_start(start: Any, domain: Domain, rank: int) -> str | JointPMF:
                 f"the start {start!r} is not of rank {rank} over the table's domain"
             )
         return start
-    if not isinstance(start, str) or start not in ("auto", "rows", "random"):
+    if not isinstance(start, str) or start not in ("auto", "rows", "factors", "random"):
         raise JointPMFError(
-            f"start must be 'auto', 'rows', 'random' or a JointPMF, not {shown(start)}"
+            f"start must be 'auto', 'rows', 'factors', 'random' or a JointPMF, not {shown(start)}"
         )
     return start
 

@@ -17,9 +17,10 @@ from jointpmf.encoding import Codes, encode
 from jointpmf.errors import JointPMFError, listing
 from jointpmf.pmf import JointPMF
 from jointpmf.solvers.em import EM
-from jointpmf.solvers.held_out import HeldOut, held_out_cells
-from jointpmf.solvers.loop import Solution, Status, iterate
+from jointpmf.solvers.held_out import PATIENCE, HeldOut, HeldOutCells
+from jointpmf.solvers.loop import Solution, Status, Validation, iterate
 from jointpmf.solvers.objective import Point
+from jointpmf.solvers.ordinal import neighbour_kernel, point_along_factors
 from jointpmf.solvers.rows import Rows, log_likelihoods
 from jointpmf.solvers.starts import (
     INTERIOR,
@@ -64,11 +65,11 @@ class FitData:
     codes: Codes
     weights: np.ndarray | None
     rows: Rows
-    held_out: HeldOut | None = None
+    held_out: Validation | None = None
 
     @classmethod
     def of_codes(
-        cls, codes: Codes, weights: np.ndarray | None, held_out: HeldOut | None = None
+        cls, codes: Codes, weights: np.ndarray | None, held_out: Validation | None = None
     ) -> FitData:
         """Return the data of a table."""
         return cls(codes, weights, Rows.of_codes(codes, weights), held_out)
@@ -86,6 +87,8 @@ class FitPlan:
     smoothing: float
     towards: str
     options: dict[str, Any]
+    bandwidth: float = 0.0
+    """How far counts spread to neighbouring levels of ordered variables, in levels."""
 
     def run(self, data: FitData, generator: np.random.Generator) -> Solution:
         """Return the fit from one start."""
@@ -98,6 +101,9 @@ class FitPlan:
         elif self.start == "rows":
             point = point_at_rows(data.rows, self.rank, generator)
             name = "rows: as asked"
+        elif self.start == "factors":
+            point = point_along_factors(data.rows, self.rank, generator)
+            name = "factors: as asked"
         else:
             best, name, is_stopped = self._best_candidate(data, generator)
             point = self._possible(Point.of_pmf(best.pmf), data.rows)
@@ -109,7 +115,8 @@ class FitPlan:
 
     def _iterate(self, data: FitData, point: Point, **options: Any) -> Solution:
         # with a validation part the path matters and not only its end: no extrapolation
-        em = EM(data.rows, self.rank, self._prior(data.rows), data.held_out is None)
+        kernel = neighbour_kernel(data.rows, self.bandwidth) if self.bandwidth else None
+        em = EM(data.rows, self.rank, self._prior(data.rows), data.held_out is None, kernel)
         return iterate(em, point, validation=data.held_out, **options)
 
     def _prior(self, rows: Rows) -> np.ndarray | None:
@@ -222,17 +229,21 @@ Splitter = Callable[[np.random.Generator], FitData]
 """Gives what is fitted and what is held out, for fractions another part each time."""
 
 
-def splitter(whole: FitData, validation: Any, plan: FitPlan) -> Splitter:
+def splitter(
+    whole: FitData, validation: Any, plan: FitPlan, scoring: str = "likelihood"
+) -> Splitter:
     """Return what splits all data into what is fitted and what is held out."""
+    hidden = None if validation is None else _mask(validation)
+    if hidden is not None and not _are_rows(hidden, whole.codes):
+        hiding = hiding_cells(whole.codes, whole.weights, hidden, plan, scoring)
+        return lambda generator: hiding
+    if scoring == "error":
+        raise JointPMFError("scoring='error' needs cells to hide as validation, an array of bool")
     if isinstance(validation, Real) and not isinstance(validation, bool):
         return _fraction_splitter(whole.codes, whole.weights, float(validation), plan)
     data = whole
     if validation is not None:
-        hidden = _mask(validation)
-        if hidden is not None and not _are_rows(hidden, whole.codes):
-            data = _hiding_cells(whole.codes, whole.weights, hidden, plan)
-        else:
-            data = _holding_out(whole, encode(validation, whole.codes.domain), None, plan)
+        data = _holding_out(whole, encode(validation, whole.codes.domain), None, plan)
     return lambda generator: data
 
 
@@ -312,10 +323,15 @@ def some_rows(
     return part, None if weights is None else weights[which]
 
 
-def _hiding_cells(
-    codes: Codes, weights: np.ndarray | None, hidden: np.ndarray, plan: FitPlan
+def hiding_cells(
+    codes: Codes,
+    weights: np.ndarray | None,
+    hidden: np.ndarray,
+    plan: FitPlan,
+    scoring: str = "likelihood",
+    patience: int = PATIENCE,
 ) -> FitData:
-    """Return what is fitted with cells of it hidden."""
+    """Return what is fitted with cells of it hidden, and those cells as what is held out."""
     if hidden.shape != codes.array.shape:
         raise JointPMFError(
             f"validation cells of shape {hidden.shape} do not fit a table of {codes.array.shape}"
@@ -324,10 +340,11 @@ def _hiding_cells(
     check_table(visible, weights)
     data = FitData.of_codes(visible, weights)
     known = Codes(codes.domain, np.where(_unknown(codes, data.rows, plan), MISSING, codes.array))
-    rows, given = held_out_cells(known, hidden, weights)
-    if not len(rows):
-        raise JointPMFError("no cell of the validation part is observed")
-    return replace(data, held_out=HeldOut(rows, plan.rank, given))
+    cells = HeldOutCells(known, hidden, weights, scoring, patience)
+    if not len(cells):
+        what = "observed" if scoring == "likelihood" else "observed and has a value"
+        raise JointPMFError(f"no cell of the validation part is {what}")
+    return replace(data, held_out=cells)
 
 
 def check_table(codes: Codes, weights: np.ndarray | None) -> None:

@@ -315,20 +315,8 @@ class JointPMF:
         return posterior
 
     def _posterior(self, codes: Codes, target: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return P(component | row) and the log-probability of each row, in logs (eq. 4)."""
-        log_factors = _log(np.concatenate([np.zeros((0, self.rank)), *self.factors]))
-        used = np.array([n for n in range(len(self.domain)) if n != target], np.int64)
-        posterior = np.tile(_log(self.weights), (codes.n_rows, 1))
-        totals = np.zeros(codes.n_rows)
-
-        def block(begin: int, end: int) -> None:
-            kernels.add_log_likelihoods(
-                codes.columns, log_factors, self.domain.offsets, used, begin, end, posterior
-            )
-            kernels.normalise_logs(posterior, begin, end, totals)
-
-        run_all([partial(block, *ends) for ends in row_blocks(codes.n_rows)])
-        return posterior, totals
+        stacked = np.concatenate([np.zeros((0, self.rank)), *self.factors])
+        return posterior_of_rows(codes, self.weights, stacked, target)
 
     def sample(
         self,
@@ -376,6 +364,28 @@ class JointPMF:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a safetensors file, whole or not at all; `jointpmf.load` reads it."""
         write_model(path, self.domain, self.weights, self.factors)
+
+
+def posterior_of_rows(
+    codes: Codes, weights: np.ndarray, factors: np.ndarray, target: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return P(component | row without the target) and the log-probability of that (eq. 4).
+
+    `factors` has a row for each level of each variable.
+    """
+    log_factors = _log(factors)
+    used = np.array([n for n in range(len(codes.domain)) if n != target], np.int64)
+    posterior = np.tile(_log(weights), (codes.n_rows, 1))
+    totals = np.zeros(codes.n_rows)
+
+    def block(begin: int, end: int) -> None:
+        kernels.add_log_likelihoods(
+            codes.columns, log_factors, codes.domain.offsets, used, begin, end, posterior
+        )
+        kernels.normalise_logs(posterior, begin, end, totals)
+
+    run_all([partial(block, *ends) for ends in row_blocks(codes.n_rows)])
+    return posterior, totals
 
 
 def load(path: str | os.PathLike[str]) -> JointPMF:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import sparray
 
 from jointpmf.solvers.loop import State
 from jointpmf.solvers.objective import Point
@@ -43,6 +44,9 @@ class EM:
         Dirichlet smoothing: what is added to the expected counts of every level (eq. 21).
     accelerated : bool
         Whether to extrapolate; without it every iteration is one EM step.
+    kernel : sparse array of shape (levels, levels), optional
+        How expected counts spread to neighbouring levels (eq. 25); all models are then smooth, the
+        start too, and nothing is extrapolated.
     """
 
     relative = False
@@ -54,11 +58,13 @@ class EM:
         rank: int,
         pseudo_counts: np.ndarray | None = None,
         accelerated: bool = True,
+        kernel: sparray | None = None,
     ) -> None:
         self.domain = rows.domain
         self.expectation = Expectation(rows, rank)
-        self.accelerated = accelerated
+        self.accelerated = accelerated and kernel is None
         self._prior = pseudo_counts
+        self._kernel = kernel
         self._starts = self.domain.offsets[:-1]
         self._sizes = np.diff(self.domain.offsets)
         self._stride = FIRST_STRIDE
@@ -66,7 +72,10 @@ class EM:
     def start(self, point: Point) -> EMState:
         """Return the state at a feasible point."""
         self._stride = FIRST_STRIDE
-        return self._at(self.expectation.stack(point))
+        stack = self.expectation.stack(point)
+        if self._kernel is not None:
+            stack[:-1] = self._kernel @ stack[:-1]
+        return self._at(stack)
 
     def step(self, state: State) -> EMState:
         """Return the state after one EM step, and an extrapolation if that is better."""
@@ -101,6 +110,8 @@ class EM:
 
     def _at(self, stack: np.ndarray) -> EMState:
         counts, log_likelihood = self.expectation.counts(stack)
+        if self._kernel is not None:
+            counts[:-1] = self._kernel @ counts[:-1]
         if self._prior is not None:
             rank = self.expectation.rank
             counts[:-1, :rank] += self._prior

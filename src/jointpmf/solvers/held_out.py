@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
 import numpy as np
 
+from jointpmf.domain import MISSING
 from jointpmf.encoding import Codes
+from jointpmf.pmf import posterior_of_rows
 from jointpmf.solvers.objective import Point
 from jointpmf.solvers.rows import Expectation, Rows
 
@@ -51,17 +57,116 @@ class HeldOut:
         return float(np.multiply(expectation.rows.weights, logs).sum())
 
 
-def held_out_cells(
-    codes: Codes, hidden: np.ndarray, weights: np.ndarray | None
-) -> tuple[Rows, Rows]:
-    """Return, for every hidden cell, its row with it and without it; both without other hidden."""
-    visible = np.where(hidden, -1, codes.array)
-    row, variable = np.nonzero(hidden & (codes.array >= 0))
-    without = visible[row]
-    with_cell = without.copy()
-    with_cell[np.arange(len(row)), variable] = codes.array[row, variable]
-    row_weights = None if weights is None else weights[row]
-    return (
-        Rows.of_codes(Codes(codes.domain, with_cell), row_weights),
-        Rows.of_codes(Codes(codes.domain, without), row_weights),
-    )
+class HeldOutCells:
+    """Hidden cells, each predicted from what is visible of its row, as a validation part.
+
+    A cell is judged by the log-probability of its level, or by the squared difference between its
+    value and the expected one. Predictions of several models can be combined, see `Answers`.
+
+    Parameters
+    ----------
+    codes : Codes
+        The table, with the cells that are hidden from the fit.
+    hidden : array of bool
+        Which cells those are; the missing ones among them are left out.
+    weights : array, optional
+        What each row counts for.
+    scoring : {"likelihood", "error"}
+        How a prediction is judged; by error only variables with values are.
+    patience : int
+        Iterations without improvement after which a fit ends.
+    """
+
+    def __init__(
+        self,
+        codes: Codes,
+        hidden: np.ndarray,
+        weights: np.ndarray | None = None,
+        scoring: str = "likelihood",
+        patience: int = PATIENCE,
+    ) -> None:
+        self.patience, self.scoring = patience, scoring
+        domain = codes.domain
+        scored = hidden & (codes.array != MISSING)
+        if scoring == "error":
+            scored &= np.array([variable.values is not None for variable in domain])
+        row, variable = np.nonzero(scored)
+        used, position = np.unique(row, return_inverse=True)
+        visible = np.where(hidden[used], MISSING, codes.array[used])
+        self._visible = Codes(domain, visible)
+        order = np.argsort(variable, kind="stable")
+        self._row, self._variable = position[order], variable[order]
+        self._level = codes.array[row, variable][order]
+        self._weights = np.ones(len(row)) if weights is None else weights[row][order]
+        self._ends = np.searchsorted(self._variable, np.arange(len(domain) + 1))
+
+    def __len__(self) -> int:
+        """Return how many cells are predicted."""
+        return len(self._row)
+
+    @cached_property
+    def _truth(self) -> np.ndarray:
+        """The value of every hidden cell."""
+        values = np.concatenate([v.values or np.zeros(v.size) for v in self._visible.domain])
+        return values[self._visible.domain.offsets[self._variable] + self._level]
+
+    def cost(self, point: Point) -> float:
+        """Return minus the mean log-probability, or the root of the mean squared error."""
+        return self.cost_of(self.answers(point))
+
+    def cost_of(self, answers: Answers, shares: np.ndarray | None = None) -> float:
+        """Return what the answers of a model cost, or of several that are averaged."""
+        combined = answers.combined(shares)
+        if self.scoring == "error":
+            return float(np.sqrt(self._mean((combined - self._truth) ** 2)))
+        with np.errstate(divide="ignore"):
+            return -self._mean(np.maximum(np.log(combined), IMPOSSIBLE_LOG))
+
+    def _mean(self, losses: np.ndarray) -> float:
+        return float((self._weights * losses).sum() / self._weights.sum())
+
+    def answers(self, point: Point) -> Answers:
+        """Return what a model says about every hidden cell, and how likely it finds the rest."""
+        domain = self._visible.domain
+        posterior, logs = posterior_of_rows(self._visible, point.weights, point.factors)
+        posterior[np.isneginf(logs)] = point.weights
+        said = np.empty(len(self._row))
+        for n, variable in enumerate(domain):
+            cells = slice(self._ends[n], self._ends[n + 1])
+            factor = point.factors[domain.offsets[n] : domain.offsets[n + 1]]
+            if self.scoring == "error" and variable.values is not None:
+                said[cells] = posterior[self._row[cells]] @ (np.array(variable.values) @ factor)
+            else:
+                chances = factor[self._level[cells]]
+                said[cells] = (posterior[self._row[cells]] * chances).sum(axis=1)
+        return Answers(logs[self._row][None], said[None])
+
+
+class Answers(NamedTuple):
+    """What models say about hidden cells, one row per model."""
+
+    log_given: np.ndarray
+    """Log-probability of what is visible of the cell's row."""
+    said: np.ndarray
+    """The probability of the cell's level, or its expected value."""
+
+    def combined(self, shares: np.ndarray | None = None) -> np.ndarray:
+        """Return what the average of the models says: each counts by how likely it found the row.
+
+        That is the answer of the one model that `jointpmf.average` makes of them, with these
+        shares, or all alike.
+        """
+        own = np.ones(len(self.said)) if shares is None else shares
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = self.log_given + np.log(own)[:, None]
+            top = logs.max(axis=0)
+            weights = np.where(np.isneginf(top), own[:, None], np.exp(logs - top))
+        return (weights * self.said).sum(axis=0) / weights.sum(axis=0)
+
+    @classmethod
+    def of_all(cls, answers: Sequence[Answers]) -> Answers:
+        """Return the answers of several models together."""
+        return cls(
+            np.concatenate([a.log_given for a in answers]),
+            np.concatenate([a.said for a in answers]),
+        )

@@ -1,0 +1,171 @@
+"""What order among levels adds: counts that spread to neighbours, and starts along a few factors.
+
+Ratings and answers on a scale are mostly one or two continuous tastes. A factor model of the
+levels' values finds them from incomplete rows in a second; points of its space, each with the
+distribution of every variable there, are the components of a start.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import block_array, csr_array, eye_array, sparray
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from jointpmf.domain import Domain, Variable
+from jointpmf.errors import JointPMFError
+from jointpmf.solvers.objective import Point
+from jointpmf.solvers.rows import Rows
+
+UNSEEN = 1e-4
+"""What a level that was never seen counts for beside the marginal: neighbours make it likely."""
+
+FACTOR_STEPS, FACTOR_RIDGE, LEAST_NOISE = 100, 10.0, 0.05
+"""EM steps of the factor model, rows that its prior is worth, and the part of a variable's
+variance that factors cannot explain."""
+
+FIRST_LOADING, OTHER_LOADINGS = 0.5, 0.3
+"""Where the factor model begins: all variables alike on the first factor, at random on others."""
+
+MAX_FACTORS = 8
+
+TAIL = 1e-4
+"""Probability beyond which no point lies, on either side of a factor."""
+
+
+def neighbour_kernel(rows: Rows, bandwidth: float) -> sparray:
+    """Return how counts of ordered variables spread to neighbouring levels (docs/math.md, eq. 25).
+
+    Column j says where a count of level j goes: K(i, j) ∝ P(i) exp(−(i − j)² / 2 bandwidth²).
+    Variables without numeric values keep their counts as they are.
+    """
+    domain = rows.domain
+    blocks: list[list[sparray | None]] = []
+    for n, variable in enumerate(domain):
+        row: list[sparray | None] = [None] * len(domain)
+        row[n] = eye_array(variable.size)
+        if is_ordered(variable):
+            level = np.arange(variable.size)
+            near = np.exp(-(((level[:, None] - level) / bandwidth) ** 2) / 2)
+            weight = _popularity(rows, n)[:, None] * near
+            row[n] = csr_array(weight / weight.sum(axis=0))
+        blocks.append(row)
+    return csr_array(block_array(blocks, format="csr"))
+
+
+def is_ordered(variable: Variable) -> bool:
+    """Tell whether levels stand for increasing numbers."""
+    return variable.values is not None and bool((np.diff(variable.values) > 0).all())
+
+
+def _popularity(rows: Rows, n: int) -> np.ndarray:
+    first, end = rows.domain.offsets[n : n + 2]
+    return rows.marginal[first:end] + UNSEEN
+
+
+class FactorModel(NamedTuple):
+    """Values of variables as a mean, a few standard normal factors times loadings, and noise."""
+
+    means: np.ndarray
+    loadings: np.ndarray
+    noise: np.ndarray
+
+
+def n_factors(rank: int, n_variables: int) -> int:
+    """Return how many factors so many points can show: four points to each at least."""
+    return max(min(int(np.log2(rank)) // 2, n_variables - 1, MAX_FACTORS), 1)
+
+
+def point_along_factors(rows: Rows, rank: int, generator: np.random.Generator) -> Point:
+    """Return components spread over the space of a factor model of the values (eq. 26).
+
+    Variables that are not ordered begin as they are distributed.
+    """
+    domain = rows.domain
+    ordered = [n for n, variable in enumerate(domain) if is_ordered(variable)]
+    if not ordered:
+        raise JointPMFError("a start along factors needs variables with increasing values")
+    model = factor_model(*_values(rows, ordered), n_factors(rank, len(ordered)), generator)
+    spread = qmc.Halton(model.loadings.shape[1], rng=generator).random(rank)
+    points = ndtri(spread.clip(TAIL, 1 - TAIL))
+    factors = np.repeat(rows.marginal[:, None], rank, axis=1)
+    for k, n in enumerate(ordered):
+        first, end = domain.offsets[n : n + 2]
+        factors[first:end] = _columns(domain, n, _popularity(rows, n), model, k, points)
+    return Point(np.full(rank, 1 / rank), factors)
+
+
+def _values(rows: Rows, ordered: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values of the ordered variables, NaN where missing, and the rows' weights."""
+    domain = rows.domain
+    value = np.full(int(domain.offsets[-1]), np.nan)
+    place = np.full(len(value), -1)
+    for k, n in enumerate(ordered):
+        first, end = domain.offsets[n : n + 2]
+        value[first:end], place[first:end] = domain.variables[n].values, k
+    owner = np.repeat(np.arange(len(rows)), np.diff(rows.ptr))
+    used = place[rows.cells] >= 0
+    values = np.full((len(rows), len(ordered)), np.nan)
+    cells = rows.cells[used]
+    values[owner[used], place[cells]] = value[cells]
+    return values, rows.weights
+
+
+def factor_model(
+    values: np.ndarray, weights: np.ndarray, n_factors: int, generator: np.random.Generator
+) -> FactorModel:
+    """Return the factor model of incomplete rows, by EM with a ridge on the loadings.
+
+    Every sum over rows is a product of the mask, or of the values, with what is known of each row.
+    """
+    mask = (~np.isnan(values)).astype(float)
+    values = np.nan_to_num(values)
+    n_rows, n_variables = values.shape
+    weighted = mask * weights[:, None]
+    counts = np.maximum(weighted.sum(axis=0), 1e-300)
+    means = (weighted * values).sum(axis=0) / counts
+    squares = (weighted * values**2).sum(axis=0)
+    variances = squares / counts - means**2
+    variances[variances <= 1e-12 * (1 + means**2)] = 1.0  # a constant: nothing to explain
+    shape = generator.standard_normal((n_variables, n_factors)) * OTHER_LOADINGS
+    shape[:, 0] += FIRST_LOADING
+    loadings, noise = np.sqrt(variances)[:, None] * shape, variances / 2
+    ridge = np.diag([1e-9] + [FACTOR_RIDGE] * n_factors)
+    for _ in range(FACTOR_STEPS):
+        scaled = loadings / noise[:, None]
+        products = (scaled[:, :, None] * loadings[:, None, :]).reshape(n_variables, -1)
+        precision = (mask @ products).reshape(n_rows, n_factors, n_factors) + np.eye(n_factors)
+        covariance = np.linalg.inv(precision)
+        seen = (mask * (values - means)) @ scaled
+        position = np.hstack([np.ones((n_rows, 1)), np.einsum("rij,rj->ri", covariance, seen)])
+        moments = position[:, :, None] * position[:, None, :]
+        moments[:, 1:, 1:] += covariance
+        gram = (weighted.T @ moments.reshape(n_rows, -1)).reshape(n_variables, *moments.shape[1:])
+        cross = (weighted * values).T @ position
+        prior = (noise / variances)[:, None, None] * ridge
+        found = np.linalg.solve(gram + prior, cross[:, :, None])[:, :, 0]
+        fitted = np.einsum("ni,nij,nj->n", found, gram, found)
+        noise = (squares - 2 * (found * cross).sum(axis=1) + fitted) / counts
+        noise = np.maximum(noise, LEAST_NOISE * variances)
+        means, loadings = found[:, 0], found[:, 1:]
+    return FactorModel(means, loadings, noise)
+
+
+def _columns(
+    domain: Domain,
+    n: int,
+    popularity: np.ndarray,
+    model: FactorModel,
+    k: int,
+    points: np.ndarray,
+) -> np.ndarray:
+    """Return P(level | point): what is popular, times how much more likely it is at the point."""
+    values = np.asarray(domain.variables[n].values)[:, None]
+    mean, loadings, noise = model.means[k], model.loadings[k], model.noise[k]
+    there = -((values - mean - points @ loadings) ** 2) / noise
+    anywhere = -((values - mean) ** 2) / (noise + loadings @ loadings)
+    logs = np.log(popularity)[:, None] + (there - anywhere) / 2
+    columns = np.exp(logs - logs.max(axis=0))
+    return columns / columns.sum(axis=0)
