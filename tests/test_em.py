@@ -14,6 +14,7 @@ from jointpmf.encoding import Codes
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.loop import iterate
 from jointpmf.solvers.objective import Point
+from jointpmf.solvers.ordinal import UNSEEN, neighbour_kernel
 from jointpmf.solvers.rows import SMALLEST, Rows
 from jointpmf.solvers.starts import point_at_rows
 
@@ -289,3 +290,107 @@ class TestStationaryPoints:
         tiny = Point(np.array([0.5, 0.5]), np.array([[1.0, 1.0], [1e-17, 1e-33]]))
         after = states_of(EM(rows, 2, accelerated=False), tiny, 1)[-1]
         assert after.point.factors[1, 1] == 0
+
+
+class TestKernel:
+    """Counts that spread to neighbours before they are normalised."""
+
+    BANDWIDTH = 0.8
+
+    def em(self, problem, accelerated=True):
+        prior = problem.pseudo_counts
+        stacked = None if prior is None else np.concatenate(prior)[:, None]
+        kernel = neighbour_kernel(problem.rows, self.BANDWIDTH)
+        return EM(problem.rows, problem.rank, stacked, accelerated, kernel)
+
+    def kernels(self, problem):
+        """Return K(i, j) of every variable, by the formula."""
+        table, weights = problem.data
+        found = []
+        for n, size in enumerate(problem.sizes):
+            counts = oracle.count_table(table, [n], problem.sizes, weights)
+            level = np.arange(size)
+            near = np.exp(-((level[:, None] - level) ** 2) / (2 * self.BANDWIDTH**2))
+            block = (counts / counts.sum() + UNSEEN)[:, None] * near
+            found.append(block / block.sum(axis=0))
+        return found
+
+    def step(self, problem, weights, factors):
+        """Return weights and factors after one step: counted, spread, then smoothed."""
+        levels, components = oracle.expected_counts(weights, factors, *problem.data)
+        moved = []
+        for n, kernel in enumerate(self.kernels(problem)):
+            counts = kernel @ levels[n]
+            if problem.pseudo_counts is not None:
+                counts = counts + problem.pseudo_counts[n][:, None]
+            moved.append(counts / counts.sum(axis=0))
+        return components / components.sum(), moved
+
+    @pytest.mark.parametrize("prior", PRIORS)
+    @pytest.mark.parametrize("holes", [0.0, 0.3])
+    @pytest.mark.parametrize("rank", [1, 3])
+    def test_steps_and_the_start_are_those_of_brute_force(self, rank, holes, prior):
+        problem = Problem(rank + 10, rank=rank, holes=holes, prior=prior)
+        assert max(problem.sizes) > 2
+        weights, factors = problem.split(problem.start)
+        factors = [k @ f for k, f in zip(self.kernels(problem), factors, strict=True)]
+        for state in states_of(self.em(problem), problem.start, 4):
+            assert_near(state.point, weights, factors, rtol=1e-10, atol=1e-14)
+            assert state.objective == pytest.approx(problem.objective(state.point), rel=1e-12)
+            weights, factors = self.step(problem, weights, factors)
+
+    @settings(max_examples=40, deadline=None)
+    @given(
+        st.integers(0, 10**6),
+        st.integers(1, 5),
+        st.integers(1, 6),
+        st.integers(1, 40),
+        st.sampled_from([0.0, 0.8]),
+        st.sampled_from(PRIORS),
+    )
+    def test_every_iterate_is_feasible(self, seed, n_variables, rank, n_rows, holes, prior):
+        problem = Problem(seed, n_variables, rank, n_rows, holes, prior)
+        for state in states_of(self.em(problem), problem.start, 10):
+            assert oracle.is_feasible(problem.domain, state.point.weights, state.point.factors)
+            assert np.isfinite(state.objective)
+
+    def test_nothing_is_extrapolated(self):
+        problem = Problem(0)
+        asked, plain = (
+            [state.objective for state in states_of(self.em(problem, choice), problem.start, 15)]
+            for choice in (True, False)
+        )
+        assert asked == plain
+
+    def test_a_start_at_corners_leaves_them(self):
+        """Also what the start excludes may happen: it is spread to neighbours too."""
+        domain = jp.Domain.of_sizes([4])
+        rows = Rows.of_codes(Codes(domain, np.array([[0], [3]])))
+        em = EM(rows, 1, kernel=neighbour_kernel(rows, 1.0))
+        state = em.start(Point(np.ones(1), np.eye(4)[:, :1]))
+        assert np.isfinite(state.objective)
+        assert state.point.factors.min() > 0
+
+    def test_a_row_of_weight_two_is_a_row_twice(self):
+        problem = Problem(0)
+        doubled = np.vstack([problem.table, problem.table[:7]])
+        weights = np.where(np.arange(len(problem.table)) < 7, 2.0, 1.0)
+        ends = []
+        for table, counts in (doubled, None), (problem.table, weights):
+            rows = Rows.of_codes(Codes(problem.domain, table), counts)
+            em = EM(rows, 3, kernel=neighbour_kernel(rows, 0.5))
+            ends.append(states_of(em, problem.start, 3)[-1].point.factors)
+        np.testing.assert_allclose(ends[0], ends[1], rtol=1e-12)
+
+    def test_the_same_bits_for_any_number_of_threads(self):
+        truth = jp.random_pmf(jp.Domain.of_sizes([6] * 6), 3, random_state=0)
+        codes = Codes(truth.domain, truth.sample(4000, random_state=0, backend="codes"))
+        rows = Rows.of_codes(codes)
+        assert len(rows) > 3000
+        ends = []
+        for count in (1, 2):
+            with threads.limited_to(count):
+                em = EM(rows, 3, kernel=neighbour_kernel(rows, 0.5))
+                ends.append(states_of(em, Point.of_pmf(truth), 5)[-1].point)
+        np.testing.assert_array_equal(ends[0].factors, ends[1].factors)
+        np.testing.assert_array_equal(ends[0].weights, ends[1].weights)

@@ -1,4 +1,4 @@
-"""The validation part against brute force, and the loop that stops by it."""
+"""What is held out against brute force, and the loop that stops by it."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ import jointpmf as jp
 import oracle
 from jointpmf.encoding import Codes
 from jointpmf.solvers.em import EM
-from jointpmf.solvers.held_out import HeldOut, held_out_cells
+from jointpmf.solvers.held_out import Answers, HeldOut, HeldOutCells
 from jointpmf.solvers.loop import State, iterate
 from jointpmf.solvers.objective import Point
 from jointpmf.solvers.rows import Rows
@@ -30,22 +30,48 @@ def cost_of_rows(pmf, table, weights=None):
     return held_out.cost(Point.of_pmf(pmf))
 
 
-def cost_of_cells(pmf, table, hidden, weights=None):
-    codes = Codes(pmf.domain, np.asarray(table))
-    rows, given_rows = held_out_cells(codes, np.asarray(hidden), weights)
-    return HeldOut(rows, pmf.rank, given_rows).cost(Point.of_pmf(pmf))
+def cost_of_cells(pmf, table, hidden, weights=None, scoring="likelihood"):
+    return cells_of(pmf, table, hidden, weights, scoring).cost(Point.of_pmf(pmf))
 
 
-def expected_cost_of_cells(pmf, table, hidden, weights):
-    """Return minus the mean of log P(hidden cell | the cells of its row that are not hidden)."""
-    logs, total = 0.0, 0.0
+def cells_of(pmf, table, hidden, weights=None, scoring="likelihood"):
+    return HeldOutCells(Codes(pmf.domain, np.asarray(table)), np.asarray(hidden), weights, scoring)
+
+
+def expected_cost_of_cells(pmf, table, hidden, weights, scoring="likelihood"):
+    """Return what each hidden cell costs given the cells of its row that are not, on average."""
+    losses, total = 0.0, 0.0
     for row, is_hidden, weight in zip(table.tolist(), hidden, weights, strict=True):
         visible = [-1 if hide else code for code, hide in zip(row, is_hidden, strict=True)]
         for n, code in enumerate(row):
             if is_hidden[n] and code >= 0:
-                logs += weight * np.log(oracle.row_prediction(pmf, visible, n)[code])
+                chances = oracle.row_prediction(pmf, visible, n)
+                values = np.array(pmf.domain.variables[n].values)
+                error = (values[code] - values @ chances) ** 2
+                losses += weight * (error if scoring == "error" else -np.log(chances[code]))
                 total += weight
-    return -logs / total
+    return np.sqrt(losses / total) if scoring == "error" else losses / total
+
+
+def corner_pmf(seed, sizes=(3, 2, 3, 2), rank=2):
+    """Return a model of few possible rows: every component has one level of most variables."""
+    generator = np.random.default_rng(seed)
+    columns = [np.eye(size)[:, generator.integers(size, size=rank)] for size in sizes[:-1]]
+    columns.append(generator.dirichlet(np.ones(sizes[-1]), rank).T)
+    return jp.JointPMF(jp.Domain.of_sizes(sizes), generator.dirichlet(np.ones(rank)), columns)
+
+
+def logs_or_errors(pmf, table, hidden, scoring):
+    """Return what the model itself says of every hidden cell, in the order of the table."""
+    visible = Codes(pmf.domain, np.where(hidden, -1, table))
+    found = []
+    for m, n in zip(*np.nonzero(hidden & (table >= 0)), strict=True):
+        name = pmf.domain.names[n]
+        if scoring == "error":
+            found.append(pmf.expectation(visible, name)[m] - pmf.domain[name].values[table[m, n]])
+        else:
+            found.append(np.log(pmf.predict_proba(visible, name)[m, table[m, n]]))
+    return np.array(found)
 
 
 class TestRows:
@@ -75,69 +101,206 @@ class TestRows:
         assert np.isfinite(costs).all()
         assert costs[0] + 100 < costs[1] < costs[2]
 
+    def test_rows_given_some_of_their_cells(self):
+        """Minus the mean log-probability of what one has and the other has not."""
+        pmf, table, weights = random_problem(2, n_variables=3, holes=0.0)
+        without = table.copy()
+        without[:, 1] = -1
+        rows, given_rows = (
+            Rows.of_codes(Codes(pmf.domain, part), weights) for part in (table, without)
+        )
+        found = HeldOut(rows, pmf.rank, given_rows).cost(Point.of_pmf(pmf))
+        logs = [np.log(oracle.row_prediction(pmf, row, 1)[row[1]]) for row in table]
+        assert found == pytest.approx(-np.average(logs, weights=weights), rel=1e-10)
 
+
+SCORINGS = ["likelihood", "error"]
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
 class TestCells:
     @settings(max_examples=40, deadline=None)
     @given(
-        st.integers(0, 10**6),
-        st.integers(1, 5),
-        st.sampled_from([0.0, 0.3]),
-        st.sampled_from([0.1, 0.5, 1.0]),
+        seed=st.integers(0, 10**6),
+        n_variables=st.integers(1, 5),
+        holes=st.sampled_from([0.0, 0.3]),
+        part=st.sampled_from([0.1, 0.5, 1.0]),
     )
     def test_the_cost_is_that_of_each_cell_given_what_is_not_hidden(
-        self, seed, n_variables, holes, part
+        self, scoring, seed, n_variables, holes, part
     ):
         pmf, table, weights = random_problem(seed, n_variables, holes=holes)
         hidden = np.random.default_rng(seed + 1).random(table.shape) < part
         hidden[0, 0] = True
-        expected = expected_cost_of_cells(pmf, table, hidden, weights)
-        found = cost_of_cells(pmf, table, hidden, weights)
-        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
-        ones = np.ones(len(table))
-        expected = expected_cost_of_cells(pmf, table, hidden, ones)
-        assert cost_of_cells(pmf, table, hidden) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        for given_weights in (weights, None):
+            rows_count = np.ones(len(table)) if given_weights is None else weights
+            expected = expected_cost_of_cells(pmf, table, hidden, rows_count, scoring)
+            found = cost_of_cells(pmf, table, hidden, given_weights, scoring)
+            assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
-    def test_other_hidden_cells_of_a_row_are_not_used(self):
-        domain = jp.Domain.of_sizes([2, 2, 2])
-        pmf = jp.JointPMF(domain, [0.5, 0.5], [np.array([[0.9, 0.1], [0.1, 0.9]])] * 3)
-        two, one = ([[True, True, False]], [[True, False, False]])
-        given_one = 0.9 * 0.9 + 0.1 * 0.1
-        assert cost_of_cells(pmf, [[0, 0, 0]], two) == pytest.approx(-np.log(given_one))
-        given_two = (0.9**3 + 0.1**3) / (0.9**2 + 0.1**2)
-        assert cost_of_cells(pmf, [[0, 0, 0]], one) == pytest.approx(-np.log(given_two))
+    def test_it_is_what_the_model_says_of_rows_it_finds_impossible_too(self, scoring):
+        """Then the evidence is not used, as by every other question to a model."""
+        pmf = corner_pmf(0)
+        table = oracle.all_cells(pmf.domain)
+        hidden = np.zeros(table.shape, bool)
+        hidden[:, 3] = True
+        hidden[::3, 1] = True
+        losses = logs_or_errors(pmf, table, hidden, "error")
+        visible = np.where(hidden, -1, table)
+        assert 0 < np.isneginf(pmf.log_probability(visible)).sum() < len(table)
+        if scoring == "error":
+            expected = np.sqrt((losses**2).mean())
+        else:
+            with np.errstate(divide="ignore"):
+                logs = logs_or_errors(pmf, table, hidden, "likelihood")
+            assert np.isneginf(logs).any()
+            expected = -np.maximum(logs, -1e6).mean()
+        assert cost_of_cells(pmf, table, hidden, None, scoring) == pytest.approx(expected)
 
-    def test_hidden_cells_that_are_missing_do_not_count(self):
+    def test_hidden_cells_that_are_missing_do_not_count(self, scoring):
         pmf, table, _ = random_problem(1)
         hidden = np.zeros(table.shape, bool)
         hidden[:3] = True
         without = hidden & (table >= 0)
         assert without.sum() < hidden.sum()
-        assert cost_of_cells(pmf, table, hidden) == cost_of_cells(pmf, table, without)
+        costs = [cost_of_cells(pmf, table, part, None, scoring) for part in (hidden, without)]
+        assert costs[0] == costs[1]
+        assert len(cells_of(pmf, table, hidden)) == without.sum()
 
-    def test_a_row_and_the_same_without_its_cell_are_returned(self):
-        codes = Codes(jp.Domain.of_sizes([2, 3, 2]), np.array([[1, 2, 0], [0, -1, 1]]))
-        hidden = np.array([[True, True, False], [False, True, True]])
-        rows, given_rows = held_out_cells(codes, hidden, np.array([2.0, 3.0]))
-        found = {
-            tuple(rows.cells[a:b].tolist()): w
-            for a, b, w in zip(rows.ptr[:-1], rows.ptr[1:], rows.weights, strict=True)
-        }
-        assert found == {(1, 5): 2.0, (4, 5): 2.0, (0, 6): 3.0}
-        assert sorted(given_rows.cells.tolist()) == [0, 5]
-        assert sorted(given_rows.weights.tolist()) == [3.0, 4.0]
+    def test_a_row_of_weight_two_is_a_row_twice_and_one_of_weight_zero_is_none(self, scoring):
+        pmf, table, _ = random_problem(3)
+        hidden = np.random.default_rng(0).random(table.shape) < 0.4
+        times = np.arange(len(table)) % 3
+        weighted = cost_of_cells(pmf, table, hidden, times.astype(float), scoring)
+        repeated = (np.repeat(part, times, axis=0) for part in (table, hidden))
+        assert weighted == pytest.approx(cost_of_cells(pmf, *repeated, None, scoring), rel=1e-13)
 
-    def test_a_cell_alone_in_its_row_has_its_marginal(self):
+    def test_other_hidden_cells_of_a_row_are_not_used(self, scoring):
+        domain = jp.Domain.of_sizes([2, 2, 2])
+        pmf = jp.JointPMF(domain, [0.5, 0.5], [np.array([[0.9, 0.1], [0.1, 0.9]])] * 3)
+        two, one = ([[True, True, False]], [[True, False, False]])
+        given_one = 0.9 * 0.9 + 0.1 * 0.1
+        given_two = (0.9**3 + 0.1**3) / (0.9**2 + 0.1**2)
+        for hidden, chance in (two, given_one), (one, given_two):
+            expected = 1 - chance if scoring == "error" else -np.log(chance)
+            found = cost_of_cells(pmf, [[0, 0, 0]], hidden, None, scoring)
+            assert found == pytest.approx(expected)
+
+    def test_a_cell_alone_in_its_row_has_its_marginal(self, scoring):
         pmf = jp.random_pmf(jp.Domain.of_sizes([3, 2]), 2, 0)
-        expected = -np.log(pmf.marginal(["x0"]).table()[2])
+        marginal = pmf.marginal(["x0"]).table()
+        expected = 2 - marginal @ [0, 1, 2] if scoring == "error" else -np.log(marginal[2])
         table, hidden = [[2, -1], [2, 1]], [[True, False], [False, False]]
-        assert cost_of_cells(pmf, table, hidden) == pytest.approx(expected)
+        assert cost_of_cells(pmf, table, hidden, None, scoring) == pytest.approx(expected)
 
+    def test_the_patience_is_what_was_asked(self, scoring):
+        codes = Codes(jp.Domain.of_sizes([2]), np.array([[0], [1]]))
+        assert HeldOutCells(codes, codes.array == 0, None, scoring, 7).patience == 7
+        assert HeldOutCells(codes, codes.array == 0, None, scoring).patience > 0
+
+
+class TestCellsOfAllKinds:
     def test_an_impossible_cell_is_finite_and_dear(self):
         pmf = jp.JointPMF(jp.Domain.of_sizes([2, 2]), [0.5, 0.5], [np.eye(2), np.eye(2)])
         table = np.array([[0, 0], [0, 1]])
         hidden = np.array([[True, False], [True, False]])
         assert cost_of_cells(pmf, table[:1], hidden[:1]) == pytest.approx(0)
         assert 100 < cost_of_cells(pmf, table, hidden) < np.inf
+
+    def test_by_error_only_variables_with_values_count(self):
+        domain = jp.Domain(
+            [
+                jp.Variable("vote", ("no", "yes")),
+                jp.Variable("size", ("S", "L", "M"), values=(1.0, 40.0, 5.0)),
+            ]
+        )
+        pmf = jp.random_pmf(domain, 2, 0)
+        table, hidden = np.array([[0, 1], [1, 2], [0, 0]]), np.ones((3, 2), bool)
+        hidden[1, 0] = False
+        cells = cells_of(pmf, table, hidden, None, "error")
+        assert len(cells) == 3
+        assert len(cells_of(pmf, table, hidden)) == 5
+        visible = Codes(domain, np.where(hidden, -1, table))
+        errors = pmf.expectation(visible, "size") - [40, 5, 1]
+        assert cells.cost(Point.of_pmf(pmf)) == pytest.approx(np.sqrt((errors**2).mean()))
+
+    def test_the_truth_costs_least_on_average(self):
+        truth = jp.JointPMF(
+            jp.Domain.of_sizes([3] * 4),
+            [0.5, 0.5],
+            [np.array([[0.8, 0.1], [0.1, 0.1], [0.1, 0.8]])] * 4,
+        )
+        table = truth.sample(2000, random_state=0, backend="codes")
+        hidden = np.random.default_rng(0).random(table.shape) < 0.3
+        independent = jp.JointPMF(
+            truth.domain, [1.0], [f.mean(axis=1)[:, None] for f in truth.factors]
+        )
+        for scoring in SCORINGS:
+            costs = [
+                cost_of_cells(pmf, table, hidden, None, scoring)
+                for pmf in (truth, independent, jp.random_pmf(truth.domain, 2, 0))
+            ]
+            assert costs[0] < min(costs[1:]) - 0.05
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+class TestAnswers:
+    """Several models together say what the one model says that `average` makes of them."""
+
+    @settings(max_examples=40, deadline=None)
+    @given(
+        seed=st.integers(0, 10**6),
+        n_models=st.integers(1, 4),
+        corners=st.booleans(),
+        with_zeros=st.booleans(),
+    )
+    def test_they_are_those_of_the_average(self, scoring, seed, n_models, corners, with_zeros):
+        generator = np.random.default_rng(seed)
+        domain = jp.Domain.of_sizes((3, 2, 3, 2))
+        pmfs = [
+            corner_pmf(seed + k) if corners else jp.random_pmf(domain, k + 1, generator)
+            for k in range(n_models)
+        ]
+        shares = generator.random(n_models) + 0.01
+        if with_zeros:
+            shares[1:] *= generator.integers(2, size=n_models - 1)
+        table = oracle.all_cells(domain)
+        table[generator.random(table.shape) < 0.2] = -1
+        hidden = generator.random(table.shape) < 0.4
+        hidden[0], table[0] = True, 0
+        cells = cells_of(pmfs[0], table, hidden, None, scoring)
+        answers = Answers.of_all([cells.answers(Point.of_pmf(pmf)) for pmf in pmfs])
+        assert answers.said.shape == (n_models, len(cells))
+        for given_shares in (shares, None):
+            together = Point.of_pmf(jp.average(pmfs, given_shares))
+            (said,) = cells.answers(together).said
+            np.testing.assert_allclose(answers.combined(given_shares), said, rtol=1e-12, atol=1e-12)
+            assert cells.cost_of(answers, given_shares) == pytest.approx(
+                cells.cost(together), rel=1e-9, abs=1e-12
+            )
+
+    def test_the_scale_of_shares_does_not_matter(self, scoring):
+        pmfs = [jp.random_pmf(jp.Domain.of_sizes((3, 2, 3)), 2, seed) for seed in (0, 1)]
+        table, hidden = np.array([[0, 1, 2], [2, 0, 0]]), np.eye(3, dtype=bool)[:2]
+        cells = cells_of(pmfs[0], table, hidden, None, scoring)
+        answers = Answers.of_all([cells.answers(Point.of_pmf(pmf)) for pmf in pmfs])
+        one, other = (answers.combined(scale * np.array([1.0, 3.0])) for scale in (1.0, 1e-3))
+        np.testing.assert_allclose(one, other, rtol=1e-13)
+        alone = answers.combined(np.array([0.0, 1.0]))
+        np.testing.assert_array_equal(alone, answers.said[1])
+        assert np.abs(one - alone).max() > 1e-4
+
+    def test_a_thousand_visible_cells_do_not_underflow(self, scoring):
+        domain = jp.Domain.of_sizes([4] * 1001)
+        pmfs = [jp.random_pmf(domain, 2, seed) for seed in (0, 1)]
+        table = pmfs[0].sample(3, random_state=0, backend="codes")
+        hidden = np.zeros(table.shape, bool)
+        hidden[:, 0] = True
+        cells = cells_of(pmfs[0], table, hidden, None, scoring)
+        answers = Answers.of_all([cells.answers(Point.of_pmf(pmf)) for pmf in pmfs])
+        assert answers.log_given.max() < np.log(5e-324)
+        np.testing.assert_allclose(answers.combined(), answers.said[0], rtol=1e-12)
+        assert np.abs(answers.said[0] - answers.said[1]).max() > 1e-4
 
 
 class Script:

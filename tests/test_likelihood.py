@@ -908,3 +908,200 @@ def test_a_table_of_truth_values_can_have_rows_to_validate_on():
         for mask in (objects, objects.astype(bool))
     )
     assert as_objects == as_bools
+
+
+def error_of_cells(pmf, rows, hidden, weights=None):
+    """Return the root of the mean squared error of hidden cells, by asking the model."""
+    visible = np.where(hidden, jp.MISSING, rows)
+    squares, shares = [], []
+    for n, name in enumerate(pmf.domain.names):
+        at = np.flatnonzero(hidden[:, n] & (rows[:, n] >= 0))
+        values = np.array(pmf.domain[name].values)
+        codes = jp.Codes(pmf.domain, visible[at])
+        squares.extend((pmf.expectation(codes, name) - values[rows[at, n]]) ** 2)
+        shares.extend(np.ones(len(at)) if weights is None else weights[at])
+    return np.sqrt(np.average(squares, weights=shares))
+
+
+BY_ERROR = {"rank": 8, "start": "rows", "max_iter": 60, "tol": 0, "scoring": "error"}
+
+
+@pytest.mark.usefixtures("few_starts")
+class TestScoring:
+    HIDDEN = np.random.default_rng(3).random(ROWS.shape) < 0.2
+
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_the_model_with_the_least_error_is_returned(self, weighted):
+        weights = np.random.default_rng(0).integers(0, 4, len(ROWS)) if weighted else None
+        seen = []
+        options = BY_ERROR | {"callback": lambda _, pmf: seen.append(pmf)}
+        solution = fit(validation=self.HIDDEN, sample_weight=weights, **options)
+        held_out = [step.validation for step in solution.history]
+        best = int(np.argmin(held_out))
+        assert 0 < best < len(held_out) - 1
+        assert solution.validation == held_out[best]
+        assert_same_bits(solution.pmf, seen[best - 1])
+        errors = [error_of_cells(pmf, ROWS, self.HIDDEN, weights) for pmf in seen]
+        np.testing.assert_allclose(held_out[1:], errors, rtol=1e-12)
+
+    def test_the_likelihood_would_choose_another(self):
+        found = [
+            fit(validation=self.HIDDEN, **BY_ERROR | {"scoring": scoring})
+            for scoring in ("error", "likelihood")
+        ]
+        errors = [error_of_cells(s.pmf, ROWS, self.HIDDEN) for s in found]
+        assert errors[0] < errors[1]
+
+    def test_a_row_of_weight_two_is_a_row_twice(self):
+        weights = np.where(np.arange(len(ROWS)) < 100, 2.0, 1.0)
+        weighted = fit(validation=self.HIDDEN, sample_weight=weights, **BY_ERROR)
+        twice = [np.vstack([part, part[:100]]) for part in (ROWS, self.HIDDEN)]
+        double = fit(twice[0], validation=twice[1], **BY_ERROR)
+        assert weighted.validation == pytest.approx(double.validation, rel=1e-12)
+        assert_same_bits(weighted.pmf, double.pmf)
+
+    @pytest.mark.parametrize("scoring", ["likelihood", "error"])
+    def test_hidden_cells_of_weight_zero_alone_are_refused(self, scoring):
+        hidden, weights = np.zeros(ROWS.shape, bool), np.ones(len(ROWS))
+        hidden[:9, 0], weights[:9] = True, 0
+        options = BY_ERROR | {"scoring": scoring}
+        with pytest.raises(jp.JointPMFError, match="no cell of the validation part"):
+            fit(validation=hidden, sample_weight=weights, **options)
+
+    @pytest.mark.parametrize(
+        ("options", "sentence"),
+        [
+            ({"scoring": "rmse"}, "scoring must be 'likelihood' or 'error', not 'rmse'"),
+            ({"scoring": None}, "scoring must be 'likelihood' or 'error', not None"),
+            ({"validation": None}, "scoring='error' needs cells to hide"),
+            ({"validation": 0.2}, "scoring='error' needs cells to hide"),
+            ({"validation": OTHER_ROWS}, "scoring='error' needs cells to hide"),
+            ({"validation": HIDDEN[1:]}, r"shape \(399, 5\) do not fit a table of \(400, 5\)"),
+            ({"validation": HIDDEN & (ROWS < 0)}, "no cell of the validation part is observed"),
+            ({"validation": np.zeros(ROWS.shape, bool)}, "no cell of the validation part"),
+            ({"validation": np.ones(ROWS.shape, bool)}, "has no observed cell"),
+        ],
+        ids=["word", "none", "nothing", "fraction", "rows", "shape", "holes", "no cell", "all"],
+    )
+    def test_bad_options_give_a_sentence(self, options, sentence):
+        options = BY_ERROR | {"validation": self.HIDDEN} | options
+        with pytest.raises(jp.JointPMFError, match=sentence):
+            fit(**options)
+
+    def test_levels_without_values_have_no_error(self):
+        table = pl.DataFrame({"a": ["x", "y"] * 20, "b": ["p", "q"] * 20})
+        hidden = np.eye(40, 2, dtype=bool)
+        with pytest.raises(jp.JointPMFError, match="is observed and has a value"):
+            jp.fit_rows(table, 2, validation=hidden, scoring="error")
+        assert jp.fit_rows(table, 2, validation=hidden, random_state=0).validation is not None
+
+
+# one taste decides all answers; nobody has given the answer 2 to the first question
+SCALE = jp.Domain.of_sizes([5] * 4)
+TASTE = np.random.default_rng(0).standard_normal((300, 1))
+ANSWERS = np.digitize(
+    TASTE + 0.5 * np.random.default_rng(1).standard_normal((300, 4)), [-1.2, -0.4, 0.4, 1.2]
+)
+ANSWERS[:, 0] = np.where(ANSWERS[:, 0] == 2, 1, ANSWERS[:, 0])
+
+SPREAD = {"domain": SCALE, "start": "rows", "max_iter": 30, "random_state": 0}
+ALONG = {"domain": SCALE, "start": "factors", "max_iter": 200, "random_state": 0}
+
+
+class TestBandwidth:
+    def test_a_level_never_seen_between_seen_ones_may_happen(self):
+        plain, spread = (jp.fit_rows(ANSWERS, 3, bandwidth=h, **SPREAD).pmf for h in (0, 0.7))
+        assert not plain.factors[0][2].any()
+        assert spread.factors[0][2].min() > 0
+        assert spread.marginal(["x0"]).table()[2] < 0.01
+        assert feasible(spread)
+
+    @pytest.mark.parametrize("start", ["rows", "factors", "random", "auto"])
+    def test_neighbours_are_alike_within_a_component(self, start, few_starts):
+        """A component that is sure of one level is not so sure of it once counts spread."""
+        options = SPREAD | {"start": start}
+        tops = []
+        for h in (0, 1.0):
+            solution = jp.fit_rows(ANSWERS, 20, bandwidth=h, **options)
+            assert np.isfinite(solution.objective)
+            tops.append(np.concatenate(solution.pmf.factors[1:]).max())
+        assert tops[0] > 0.98 > tops[1]
+
+    def test_without_order_it_changes_no_bit(self):
+        words = jp.Domain([jp.Variable(v.name, tuple("abcde")) for v in SCALE])
+        codes, others = (jp.Codes(words, rows) for rows in (ANSWERS, ANSWERS[:50]))
+        # with a validation part the fit without bandwidth is not extrapolated either
+        options = {"start": "rows", "max_iter": 10, "random_state": 0, "validation": others}
+        plain, spread = (jp.fit_rows(codes, 3, bandwidth=h, **options).pmf for h in (0, 0.7))
+        assert_same_bits(plain, spread)
+
+    @pytest.mark.parametrize("bandwidth", [-0.1, float("nan"), float("inf"), "wide", None, True])
+    def test_a_bandwidth_that_is_none_is_refused(self, bandwidth):
+        with pytest.raises(jp.JointPMFError, match="bandwidth must be a number of at least 0"):
+            jp.fit_rows(ANSWERS, 3, bandwidth=bandwidth, **SPREAD)
+
+    def test_it_belongs_to_the_likelihood(self):
+        with pytest.raises(jp.JointPMFError, match="belong to method='likelihood'"):
+            jp.fit_rows(ANSWERS, 3, bandwidth=0.5, method="marginals", domain=SCALE)
+
+    def test_new_rows_are_likelier_after_a_fit_to_few(self):
+        """As many components as such rows can bear, and more."""
+        fitted, fresh = ANSWERS[:60], ANSWERS[60:]
+        logs = [
+            jp.fit_rows(fitted, 20, bandwidth=h, smoothing=0.01, **SPREAD)
+            .pmf.log_probability(fresh)
+            .mean()
+            for h in (0, 0.5)
+        ]
+        assert logs[1] > logs[0] + 0.5
+
+
+class TestStartAlongFactors:
+    def test_it_is_said_and_feasible_and_repeated(self):
+        first, second, other = (
+            jp.fit_rows(ANSWERS, 4, **ALONG | {"random_state": seed}) for seed in (0, 0, 1)
+        )
+        assert first.start == "factors: as asked"
+        assert feasible(first.pmf)
+        assert_same_bits(first.pmf, second.pmf)
+        assert not np.array_equal(first.pmf.weights, other.pmf.weights)
+
+    def test_it_begins_better_than_rows_and_ends_as_well(self):
+        begins, ends = [], []
+        for start in ("factors", "rows"):
+            history = jp.fit_rows(ANSWERS, 4, **ALONG | {"start": start}).history
+            begins.append(history[0].objective)
+            ends.append(history[-1].objective)
+        assert begins[0] < begins[1] - 0.1
+        assert ends[0] < ends[1] + 0.05
+
+    def test_weights_count(self):
+        times = np.arange(len(ANSWERS)) % 3
+        weighted = jp.fit_rows(ANSWERS, 4, sample_weight=times, **ALONG)
+        repeated = jp.fit_rows(np.repeat(ANSWERS, times, axis=0), 4, **ALONG)
+        assert_same_bits(weighted.pmf, repeated.pmf)
+
+    def test_one_and_two_threads_give_the_same_bits(self):
+        rows = jp.random_pmf(jp.Domain.of_sizes([6] * 8), 4, 0)
+        rows = with_holes(rows.sample(4000, random_state=0, backend="codes"), 0.3)
+        found = []
+        for count in (1, 2):
+            with threads.limited_to(count), threadpool_limits(count):
+                options = {"bandwidth": 0.5, "start": "factors", "domain": None, "max_iter": 5}
+                found.append(fit(rows, 16, **options).pmf)
+        assert_same_bits(*found)
+
+    def test_without_an_ordered_variable_it_is_refused(self):
+        with pytest.raises(jp.JointPMFError, match="needs variables with increasing values"):
+            jp.fit_rows([["a", "b"], ["b", "a"]], 2, start="factors")
+
+    def test_an_answer_far_from_all_others_may_happen(self):
+        """Somebody's income is two hundred times that of the others."""
+        taste = np.random.default_rng(0).standard_normal((500, 1))
+        rows = np.digitize(np.tile(taste, 3), np.linspace(-1.5, 1.5, 8))
+        rows[0] = 9
+        levels = (*range(9), 200)
+        domain = jp.Domain([jp.Variable(f"x{n}", levels) for n in range(3)])
+        options = ALONG | {"domain": None, "max_iter": 20}
+        solution = jp.fit_rows(jp.Codes(domain, rows), 4, **options)
+        assert np.isfinite([step.objective for step in solution.history]).all()

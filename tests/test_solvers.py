@@ -12,6 +12,7 @@ import pytest
 
 import jointpmf as jp
 import oracle
+from jointpmf.fit import PATIENCE
 from jointpmf.solvers import aoadmm
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.objective import CoupledLeastSquares, Point
@@ -247,3 +248,73 @@ class TestLoop:
             fit(truth.marginals(3), 3, max_iter=3, random_state=0)
         assert capfd.readouterr() == ("", "")
         assert "after 3 iterations" in caplog.text
+
+
+class Judge:
+    """A validation function that notes every model it is shown."""
+
+    def __init__(self, cost):
+        self.cost, self.seen = cost, []
+
+    def __call__(self, pmf):
+        self.seen.append(pmf)
+        return self.cost(len(self.seen) - 1, pmf)
+
+
+@pytest.mark.parametrize("method", METHODS)
+class TestValidation:
+    @pytest.fixture
+    def noisy(self, truth):
+        """Return triples of few rows, which can be fitted too well."""
+        rows = truth.sample(150, random_state=0, backend="codes")
+        return jp.MarginalSet.from_table(rows, 3, domain=truth.domain)
+
+    def fit(self, marginals, method, validation, **options):
+        options = {"start": "random", "random_state": 0, "tol": 0, "max_iter": 400} | options
+        return jp.fit_marginals(marginals, 8, method=method, validation=validation, **options)
+
+    def test_the_model_that_predicts_other_rows_best_is_returned(self, noisy, truth, method):
+        judge = Judge(lambda _, pmf: jp.tensor_error(truth, pmf))
+        shown = []
+        solution = self.fit(noisy, method, judge, callback=lambda *line: shown.append(line))
+        costs = [jp.tensor_error(truth, pmf) for pmf in judge.seen]
+        best = int(np.argmin(costs))
+        assert 0 < best < len(costs) - 1
+        assert solution.validation == costs[best] == jp.tensor_error(truth, solution.pmf)
+        assert [step.validation for step in solution.history] == costs
+        assert [step.validation for step, _ in shown] == costs[1:]
+        for seen, (_, pmf) in zip(judge.seen[1:], shown, strict=True):
+            np.testing.assert_array_equal(seen.weights, pmf.weights)
+        assert costs[best] < costs[-1]
+
+    def test_it_ends_when_patience_is_at_its_end(self, noisy, method):
+        judge = Judge(lambda k, _: abs(k - 3))
+        solution = self.fit(noisy, method, judge)
+        assert solution.status is jp.Status.VALIDATED
+        assert (solution.n_iter, len(judge.seen)) == (3 + PATIENCE, 4 + PATIENCE)
+        assert solution.validation == 0
+        for a, b in zip(solution.pmf.factors, judge.seen[3].factors, strict=True):
+            np.testing.assert_array_equal(a, b)
+        tables = [np.asarray(marginal.table) for marginal in noisy]
+        fitted = [solution.pmf.marginal(marginal.names).table() for marginal in noisy]
+        squares = [((a - b) ** 2).sum() for a, b in zip(tables, fitted, strict=True)]
+        assert solution.objective == pytest.approx(sum(squares) / 2, rel=1e-9)
+
+    def test_it_does_not_change_the_path(self, noisy, method):
+        options = {"max_iter": 15, "start": "random"}
+        judged = self.fit(noisy, method, lambda pmf: 0.0, **options)
+        free = jp.fit_marginals(noisy, 8, method=method, random_state=0, tol=0, **options)
+        ours, theirs = ([step.objective for step in s.history] for s in (judged, free))
+        assert ours[: len(theirs)] == theirs[: len(ours)]
+        assert judged.validation == 0
+        assert free.validation is None
+
+    def test_a_cost_that_is_no_number_is_never_the_least(self, noisy, method):
+        judge = Judge(lambda k, _: float("nan") if k % 2 == 0 else 10 - k)
+        solution = self.fit(noisy, method, judge, max_iter=6)
+        assert solution.validation == 5
+        np.testing.assert_array_equal(solution.pmf.weights, judge.seen[5].weights)
+
+    def test_it_must_be_callable(self, noisy, method):
+        with pytest.raises(jp.JointPMFError, match=r"the validation must be callable, not 0\.2"):
+            self.fit(noisy, method, 0.2)

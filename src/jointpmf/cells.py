@@ -2,7 +2,8 @@
 
 Some cells are hidden. Fits differ in rank, in where they begin and in how alike neighbouring
 levels are made; each stops where it predicts the hidden cells best. Of each start the best kind is
-averaged, and the averages are blended as the hidden cells say.
+averaged, and the averages are blended as the hidden cells say. An average is less sure than its
+members, and than it should be, so in the end its columns may be sharpened.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from jointpmf.errors import JointPMFError, one_of, whole_number
 from jointpmf.likelihood import loop_options
 from jointpmf.marginals import checked_weights
 from jointpmf.plan import FitData, FitPlan, hiding_cells
-from jointpmf.pmf import average, seeded_generator
+from jointpmf.pmf import JointPMF, average, seeded_generator
 from jointpmf.progress import progress_bar
 from jointpmf.ratings import Ratings, with_unrated_items
 from jointpmf.solvers.held_out import Answers, HeldOutCells
@@ -35,8 +36,8 @@ RANKS = {"rows": (10, 20, 40, 80), "factors": (16, 64, 256)}
 """Ranks that are tried for each start, upwards, until they no longer help; a factor more needs four
 times the points."""
 
-FIRST_BANDWIDTH, BANDWIDTHS = 0.6, (0.4, 1.0, 0.0)
-"""How far counts spread while ranks are tried, and what is tried at the best rank."""
+BANDWIDTHS = {"rows": (0.6, 0.4, 0.0), "factors": (0.4, 0.0)}
+"""How far counts spread to neighbours: the first while ranks are tried, all at the best rank."""
 
 N_TRIED = 3
 """Fits whose average a kind is judged by."""
@@ -44,11 +45,14 @@ N_TRIED = 3
 SMOOTHING, MAX_ITER, TOL, PATIENCE = 0.01, 200, 1e-7, 10
 """What all fits have in common: smoothing towards the marginals, and when they end."""
 
-N_AVERAGED = 8
+N_AVERAGED = 6
 """Fits of the best kind of each start that are averaged."""
 
 BLENDS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Parts of the average that may be from factors; the rest is from rows."""
+
+SHARPENINGS = (1.0, 1.05, 1.1)
+"""Powers of the columns of an average that are tried, by the likelihood of the hidden cells."""
 
 
 def fit_cells(
@@ -180,7 +184,7 @@ class _Search:
     @property
     def n_fits(self) -> int:
         """How many fits there will be at most."""
-        n_kinds = sum(len(RANKS[start]) + len(BANDWIDTHS) for start in self._starts)
+        n_kinds = sum(len(RANKS[start]) + len(BANDWIDTHS[start]) for start in self._starts)
         return N_TRIED * n_kinds + len(self._starts) * self.n_average
 
     def fits(self) -> Iterator[_Kind]:
@@ -189,7 +193,7 @@ class _Search:
             yield from self._climb(start)
             if self._has_order:
                 best = self._best(start)
-                for bandwidth in BANDWIDTHS:
+                for bandwidth in BANDWIDTHS[start]:
                     yield from self._tried(best._replace(bandwidth=bandwidth))
         for start in self._starts:
             best = self._best(start)
@@ -197,7 +201,7 @@ class _Search:
                 yield self._fit(best)
 
     def _climb(self, start: str) -> Iterator[_Kind]:
-        bandwidth = FIRST_BANDWIDTH if self._has_order else 0.0
+        bandwidth = BANDWIDTHS[start][0] if self._has_order else 0.0
         for rank in RANKS[start]:
             kind = _Kind(start, rank, bandwidth)
             yield from self._tried(kind)
@@ -239,7 +243,7 @@ class _Search:
         shares = blends[int(np.argmin(costs))]
         shares = np.ones(len(members)) if shares is None else shares
         used = np.flatnonzero(shares)
-        pmf = average([members[k].solution.pmf for k in used], shares[used])
+        pmf = self._sharpened(average([members[k].solution.pmf for k in used], shares[used]))
         kinds = Counter(members[k].kind for k in used)
         return Solution(
             pmf,
@@ -247,12 +251,22 @@ class _Search:
             -mean_log_likelihood(self.data.rows, pmf),
             members[used[0]].solution.history,
             start="the average of " + " and ".join(f"{n} fits from {k}" for k, n in kinds.items()),
-            validation=min(costs),
+            validation=self.cells.cost(Point.of_pmf(pmf)),
             restarts=tuple(
                 Restart(str(kind), solution.objective, solution.status, solution.validation)
                 for kind, solution, _ in self._members
             ),
         )
+
+    def _sharpened(self, pmf: JointPMF) -> JointPMF:
+        """Return the model with columns to the power under which hidden cells are most likely."""
+        judge = self.cells.scored_by("likelihood")
+        found = []
+        for power in SHARPENINGS:
+            columns = [factor**power for factor in pmf.factors]
+            factors = [column / column.sum(axis=0) for column in columns]
+            found.append(JointPMF(pmf.domain, pmf.weights, factors))
+        return min(found, key=lambda model: judge.cost(Point.of_pmf(model)))
 
     def _shares(self, members: list[_Member], part: float) -> np.ndarray:
         """Return what each member counts for if those from factors have this part in all."""

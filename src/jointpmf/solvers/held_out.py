@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from typing import NamedTuple
 
@@ -103,6 +104,12 @@ class HeldOutCells:
     def __len__(self) -> int:
         """Return how many cells are predicted."""
         return len(self._row)
+
+    def scored_by(self, scoring: str) -> HeldOutCells:
+        """Return the same cells, judged in another way."""
+        other = copy(self)
+        other.scoring = scoring
+        return other
 
     @cached_property
     def _truth(self) -> np.ndarray:
