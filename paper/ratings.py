@@ -37,6 +37,7 @@ from paper.factorization import tuned_factorization
 RESULTS = Path(__file__).parent / "results"
 GENRES = {"action": "Action", "animation": "Animation", "romance": "Romance"}
 SETS = (*GENRES, "jester")
+LARGER = ("jester-100", "movielens-200")
 N_SPLITS, N_QUICK = 20, 3
 TEST, VALIDATION = 0.2, 0.1
 
@@ -99,7 +100,7 @@ class Split:
     def of(cls, name: str, number: int, release: str) -> Split:
         """Return a division of a set; the same number gives the same one."""
         whole = ratings_of(name, release)
-        generator = np.random.default_rng([number, SETS.index(name)])
+        generator = np.random.default_rng([number, (SETS + LARGER).index(name)])
         hidden = whole.split(TEST + VALIDATION, generator)
         rows, items = np.nonzero(hidden)
         is_test = np.zeros(len(rows), bool)
@@ -133,9 +134,11 @@ class Split:
 
 @cache
 def ratings_of(name: str, release: str) -> jp.Ratings:
-    """Return the ratings of one of the four sets."""
-    if name == "jester":
-        return fetch_jester(10)
+    """Return the ratings of one of the sets."""
+    if name.startswith("jester"):
+        return fetch_jester(10 if name == "jester" else 100)
+    if name in LARGER:
+        return fetch_movielens(None, 200, release)
     return fetch_movielens(GENRES[name], 10, release)
 
 
@@ -154,7 +157,7 @@ class Tried:
 Method = Callable[[Split], Iterator[Tried]]
 
 
-def _predicted(
+def predicted(
     split: Split,
     setting: dict[str, Any],
     seconds: float,
@@ -171,7 +174,7 @@ def _predicted(
     )
 
 
-def _modelled(split: Split, setting: dict[str, Any], seconds: float, pmf: jp.JointPMF) -> Tried:
+def modelled(split: Split, setting: dict[str, Any], seconds: float, pmf: jp.JointPMF) -> Tried:
     """Return what a model is worth: squares by its means, absolute errors by its medians."""
     probabilities = split.test.probabilities(pmf)
     above = probabilities.cumsum(axis=1) >= 0.5
@@ -198,7 +201,7 @@ def coupled(order: int, options: dict[str, Any], split: Split) -> Iterator[Tried
             marginals, rank, validation=error, random_state=split.number, **options
         )
         seconds = time.perf_counter() - begin
-        found = _modelled(split, {"rank": rank}, seconds, solution.pmf)
+        found = modelled(split, {"rank": rank}, seconds, solution.pmf)
         found.mae = split.test.mae(split.test.expected(solution.pmf))  # as the paper has it
         yield found
 
@@ -216,7 +219,7 @@ def likelihood(ranks: tuple[int, ...], options: dict[str, Any], split: Split) ->
             **options,
         )
         seconds = time.perf_counter() - begin
-        yield _modelled(split, {"rank": rank}, seconds, solution.pmf)
+        yield modelled(split, {"rank": rank}, seconds, solution.pmf)
 
 
 def to_the_end(split: Split) -> Iterator[Tried]:
@@ -226,7 +229,7 @@ def to_the_end(split: Split) -> Iterator[Tried]:
         solution = jp.fit_rows(
             split.train.codes, rank, start="rows", tol=1e-6, random_state=split.number
         )
-        yield _modelled(split, {"rank": rank}, time.perf_counter() - begin, solution.pmf)
+        yield modelled(split, {"rank": rank}, time.perf_counter() - begin, solution.pmf)
 
 
 def cells(split: Split) -> Iterator[Tried]:
@@ -236,7 +239,7 @@ def cells(split: Split) -> Iterator[Tried]:
         split.fitted_and_validation, validation=split.validation_cells, random_state=split.number
     )
     seconds = time.perf_counter() - begin
-    yield _modelled(split, {"kind": solution.start}, seconds, solution.pmf)
+    yield modelled(split, {"kind": solution.start}, seconds, solution.pmf)
 
 
 def averages(which: str, split: Split) -> Iterator[Tried]:
@@ -252,14 +255,14 @@ def averages(which: str, split: Split) -> Iterator[Tried]:
         sums = np.nansum(known, axis=axis, keepdims=True)
         table = np.where(counts > 0, sums / np.maximum(counts, 1), overall) + 0 * table
     parts = [table[part.row, part.item] for part in (split.validation, split.test)]
-    yield _predicted(split, {}, time.perf_counter() - begin, *parts)
+    yield predicted(split, {}, time.perf_counter() - begin, *parts)
 
 
 def factorization(max_epochs: int, split: Split) -> Iterator[Tried]:
     """Fit biased matrix factorization with everything chosen on the validation part."""
     for setting, seconds, table in tuned_factorization(split.train, split.validation, max_epochs):
         parts = [table[part.row, part.item] for part in (split.validation, split.test)]
-        yield _predicted(split, setting, seconds, *parts)
+        yield predicted(split, setting, seconds, *parts)
 
 
 AO_ADMM = {"method": "aoadmm", "start": "random", "tol": 1e-6}

@@ -38,6 +38,7 @@ def few_kinds(request, monkeypatch):
     if "all_kinds" not in request.fixturenames:
         monkeypatch.setattr(cells, "RANKS", {"rows": (4, 8), "factors": (16,)})
         monkeypatch.setattr(cells, "N_TRIED", 2)
+        monkeypatch.setattr(cells, "MAX_ITER", 40)
         monkeypatch.setattr(cells, "BANDWIDTHS", {"rows": (0.6, 0.0), "factors": (0.4, 0.0)})
 
 
@@ -104,6 +105,10 @@ class TestPrediction:
         down = jp.Domain([jp.Variable(v.name, (5, 4, 3, 2, 1)) for v in FILMS])
         both = [fit(jp.Codes(down, ROWS), scoring=s, **options) for s in (None, "likelihood")]
         assert bits_of(both[0]) == bits_of(both[1])
+        words = [jp.Variable("Alien", tuple("abcde")), *FILMS.variables[1:]]
+        mixed = jp.Codes(jp.Domain(words), ROWS)
+        found = [fit(mixed, scoring=s, **options).validation for s in (None, "likelihood", "error")]
+        assert found[0] == found[1] != found[2]
 
     @pytest.mark.parametrize("scoring", ["error", "likelihood"])
     def test_cells_it_has_never_seen_are_predicted_better_than_by_marginals(
@@ -177,6 +182,63 @@ class TestRecord:
         history = fit().history
         assert [step.iteration for step in history] == list(range(len(history)))
         assert len(history) > 1
+
+
+@pytest.fixture
+def kinds(monkeypatch):
+    """Note the models of every kind of fit, in the order in which they are made."""
+    found, run = {}, cells.FitPlan.run
+
+    def noted(plan, data, generator):
+        solution = run(plan, data, generator)
+        found.setdefault((plan.start, plan.rank, plan.bandwidth), []).append(solution.pmf)
+        return solution
+
+    monkeypatch.setattr(cells.FitPlan, "run", noted)
+    return found
+
+
+class TestSearch:
+    RANKS = (1, 2, 4, 8, 16, 32)
+
+    def costs_of(self, kinds, start):
+        """Return what the average of the first fits of each kind costs."""
+        return {
+            kind[1:]: error_of(jp.average(pmfs[: cells.N_TRIED]), CODES, HIDDEN)
+            for kind, pmfs in kinds.items()
+            if kind[0] == start
+        }
+
+    @pytest.mark.parametrize("start", ["rows", "factors"])
+    def test_the_best_kind_of_a_start_is_averaged(self, kinds, monkeypatch, start):
+        monkeypatch.setattr(cells, "BLENDS", (float(start == "factors"),))
+        solution = fit(validation=HIDDEN)
+        costs = self.costs_of(kinds, start)
+        best = min(costs, key=costs.get)
+        assert solution.start.endswith(f"from {start}, rank {best[0]}, bandwidth {best[1]:g}")
+        assert len(set(costs.values())) == len(costs) > 1
+        expected = jp.average(kinds[start, *best])
+        assert bits_of(solution)[0] == expected.weights.tolist()
+
+    def test_ranks_grow_until_they_do_not_help(self, kinds, monkeypatch):
+        monkeypatch.setattr(cells, "RANKS", {"rows": self.RANKS, "factors": (16,)})
+        fit(validation=HIDDEN)
+        costs = self.costs_of(kinds, "rows")
+        first = cells.BANDWIDTHS["rows"][0]
+        tried = [rank for rank, bandwidth in costs if bandwidth == first]
+        assert 1 < len(tried) < len(self.RANKS)
+        assert tuple(tried) == self.RANKS[: len(tried)]
+        climbed = [costs[rank, first] for rank in tried]
+        assert (np.diff(climbed[:-1]) < 0).all()
+        assert climbed[-1] > climbed[-2]
+
+    def test_all_bandwidths_are_tried_at_the_best_rank(self, kinds):
+        fit(validation=HIDDEN)
+        for start, bandwidths in cells.BANDWIDTHS.items():
+            costs = self.costs_of(kinds, start)
+            at_first = {k: cost for k, cost in costs.items() if k[1] == bandwidths[0]}
+            best, _ = min(at_first, key=at_first.get)
+            assert {h for rank, h in costs if rank == best} == set(bandwidths)
 
 
 class TestInterrupt:

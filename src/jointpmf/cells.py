@@ -2,8 +2,8 @@
 
 Some cells are hidden. Fits differ in rank, in where they begin and in how alike neighbouring
 levels are made; each stops where it predicts the hidden cells best. Of each start the best kind is
-averaged, and the averages are blended as the hidden cells say. An average is less sure than its
-members, and than it should be, so in the end its columns may be sharpened.
+averaged, and the averages are blended as the hidden cells say. In the end the model is made as
+sure of its predictions as it may be (docs/math.md, eq. 27).
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ N_AVERAGED = 6
 BLENDS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Parts of the average that may be from factors; the rest is from rows."""
 
-SHARPENINGS = (1.0, 1.05, 1.1)
-"""Powers of the columns of an average that are tried, by the likelihood of the hidden cells."""
+POWERS = (0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1)
+"""Powers of an average's columns that are tried, by the likelihood of the hidden cells."""
 
 
 def fit_cells(
@@ -243,7 +243,7 @@ class _Search:
         shares = blends[int(np.argmin(costs))]
         shares = np.ones(len(members)) if shares is None else shares
         used = np.flatnonzero(shares)
-        pmf = self._sharpened(average([members[k].solution.pmf for k in used], shares[used]))
+        pmf = self._calibrated(average([members[k].solution.pmf for k in used], shares[used]))
         kinds = Counter(members[k].kind for k in used)
         return Solution(
             pmf,
@@ -258,11 +258,11 @@ class _Search:
             ),
         )
 
-    def _sharpened(self, pmf: JointPMF) -> JointPMF:
+    def _calibrated(self, pmf: JointPMF) -> JointPMF:
         """Return the model with columns to the power under which hidden cells are most likely."""
         judge = self.cells.scored_by("likelihood")
         found = []
-        for power in SHARPENINGS:
+        for power in POWERS:
             columns = [factor**power for factor in pmf.factors]
             factors = [column / column.sum(axis=0) for column in columns]
             found.append(JointPMF(pmf.domain, pmf.weights, factors))
