@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test paper bench format clean
+.PHONY: demo test paper paper-quick bench format clean
 
 demo: .venv/demo
 	$(BIN)/jointpmf demo
@@ -15,6 +15,10 @@ test: .venv/test
 paper: .venv/paper
 	$(BIN)/python -m paper.synthetic
 	$(BIN)/python -m paper.ratings
+	$(BIN)/python -m paper.larger
+
+paper-quick: .venv/paper
+	$(BIN)/python -m paper.ratings --quick
 
 bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.sweep

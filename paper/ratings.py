@@ -41,7 +41,7 @@ LARGER = ("jester-100", "movielens-200")
 N_SPLITS, N_QUICK = 20, 3
 TEST, VALIDATION = 0.2, 0.1
 
-RANKS = (2, 5, 10, 15, 20, 30, 40)
+RANKS = (2, 5, 10, 20, 40)
 """Ranks of the figure."""
 
 FLOOR: dict[str, Any] = {"smoothing": 0.01, "towards": "marginal"}

@@ -1,5 +1,8 @@
 """What is held out against brute force, and the loop that stops by it."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +10,9 @@ from hypothesis import strategies as st
 
 import jointpmf as jp
 import oracle
+from jointpmf import threads
 from jointpmf.encoding import Codes
+from jointpmf.solvers import held_out as module
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.held_out import Answers, HeldOut, HeldOutCells
 from jointpmf.solvers.loop import State, iterate
@@ -241,6 +246,44 @@ class TestCellsOfAllKinds:
                 for pmf in (truth, independent, jp.random_pmf(truth.domain, 2, 0))
             ]
             assert costs[0] < min(costs[1:]) - 0.05
+
+
+# threads that wait for each other wait for ever, so that they do it in a process of their own
+MANY_BLOCKS = """
+import numpy as np
+import jointpmf as jp
+from jointpmf import pmf, threads
+from jointpmf.solvers import held_out
+from jointpmf.solvers.objective import Point
+
+split = threads.row_blocks
+pmf.row_blocks = lambda n_rows: split(n_rows, 10)  # a block of cells is many blocks of rows
+held_out.BLOCK = 100
+model = jp.random_pmf(jp.Domain.of_sizes([3, 3]), 2, 0)
+codes = jp.Codes(model.domain, model.sample(1000, random_state=0, backend="codes"))
+cells = held_out.HeldOutCells(codes, np.tile([True, False], (1000, 1)))
+with threads.limited_to(2):
+    for _ in range(50):
+        cells.cost(Point.of_pmf(model))
+"""
+
+
+class TestBlocks:
+    def test_threads_do_not_wait_for_each_other(self):
+        subprocess.run([sys.executable, "-c", MANY_BLOCKS], check=True, timeout=60)
+
+    @pytest.mark.parametrize("scoring", SCORINGS)
+    def test_any_size_and_any_number_of_threads_give_the_same_bits(self, monkeypatch, scoring):
+        pmf, table, weights = random_problem(5, n_rows=200)
+        hidden = np.random.default_rng(0).random(table.shape) < 0.4
+        cells = cells_of(pmf, table, hidden, weights, scoring)
+        expected = cells.answers(Point.of_pmf(pmf))
+        for block, count in (1, 1), (50, 1), (50, 2):
+            monkeypatch.setattr(module, "BLOCK", block)
+            with threads.limited_to(count):
+                found = cells.answers(Point.of_pmf(pmf))
+            np.testing.assert_array_equal(found.said, expected.said)
+            np.testing.assert_array_equal(found.log_given, expected.log_given)
 
 
 @pytest.mark.parametrize("scoring", SCORINGS)

@@ -39,10 +39,10 @@ times the points."""
 BANDWIDTHS = {"rows": (0.6, 0.4, 0.0), "factors": (0.4, 0.0)}
 """How far counts spread to neighbours: the first while ranks are tried, all at the best rank."""
 
-N_TRIED = 3
+N_TRIED = 2
 """Fits whose average a kind is judged by."""
 
-SMOOTHING, MAX_ITER, TOL, PATIENCE = 0.01, 200, 1e-7, 10
+SMOOTHING, MAX_ITER, TOL, PATIENCE = 0.01, 200, 1e-7, 6
 """What all fits have in common: smoothing towards the marginals, and when they end."""
 
 N_AVERAGED = 6
@@ -51,7 +51,7 @@ N_AVERAGED = 6
 BLENDS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Parts of the average that may be from factors; the rest is from rows."""
 
-POWERS = (0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1)
+POWERS = (0.7, 0.8, 0.9, 1.0, 1.1)
 """Powers of an average's columns that are tried, by the likelihood of the hidden cells."""
 
 
@@ -101,6 +101,8 @@ def fit_cells(
     ('VALIDATED', True)
     """
     n_average = whole_number(n_average, "n_average", 1)
+    if isinstance(table, Ratings) and (domain is not None or bins is not None):
+        raise JointPMFError("Ratings have a domain of their own: give neither domain nor bins")
     codes = table.codes if isinstance(table, Ratings) else encode(table, domain, bins=bins)
     if scoring is None:
         scoring = "error" if all(map(is_ordered, codes.domain)) else "likelihood"
@@ -110,7 +112,7 @@ def fit_cells(
     hidden = hidden_cells(codes, validation, generator)
     if isinstance(table, Ratings):
         visible = table.without(hidden)
-        known = np.isin(visible.items, visible.rated().items)
+        known = _is_seen(visible.codes, weights)
         codes, hidden = _some_variables(codes, known), hidden[:, known]
     with one_blas_thread:
         plan = FitPlan(1, "rows", SMOOTHING, "marginal", loop_options(MAX_ITER, TOL))
@@ -121,12 +123,14 @@ def fit_cells(
                 advance(str(kind))
         solution = search.averaged()
     if isinstance(table, Ratings):
-        solution = replace(solution, pmf=with_unrated_items(solution.pmf, visible))
+        pmf = with_unrated_items(solution.pmf, visible)
+        solution = replace(solution, pmf=pmf.marginal(table.items))
     return solution
 
 
 def hidden_cells(codes: Codes, validation: Any, generator: np.random.Generator) -> np.ndarray:
     """Return which cells to hide: those given, or a random part of the observed ones."""
+    hidden: np.ndarray
     if isinstance(validation, Real) and not isinstance(validation, bool):
         row, variable = np.nonzero(codes.array != MISSING)
         fraction = float(validation)
@@ -138,8 +142,12 @@ def hidden_cells(codes: Codes, validation: Any, generator: np.random.Generator) 
         chosen = generator.permutation(len(row))[:n_hidden]
         hidden = np.zeros(codes.array.shape, bool)
         hidden[row[chosen], variable[chosen]] = True
+        hidden[:, (hidden | (codes.array == MISSING)).all(axis=0)] = False  # some of each is seen
         return hidden
-    hidden = np.asarray(validation)
+    try:
+        hidden = np.array(validation)
+    except ValueError:
+        hidden = np.zeros(0)  # rows of unequal lengths
     if hidden.dtype != bool or hidden.shape != codes.array.shape:
         raise JointPMFError(
             f"validation must be a fraction, or truth values in the table's shape "
@@ -190,6 +198,8 @@ class _Search:
     def fits(self) -> Iterator[_Kind]:
         """Make fits of all kinds that may help, and more of the best of each start."""
         for start in self._starts:
+            if self._is_stopped:
+                return
             yield from self._climb(start)
             if self._has_order:
                 best = self._best(start)
@@ -236,8 +246,9 @@ class _Search:
 
     def averaged(self) -> Solution:
         """Return the blend of the best kinds that predicts best, with a record of all fits."""
-        bests = [self._best(start) for start in self._starts]
-        members = [member for kind in bests for member in self._of(kind)]
+        begun = {member.kind.start for member in self._members}
+        bests = [self._best(start) for start in self._starts if start in begun]
+        members = [member for kind in bests for member in self._of(kind)[: self.n_average]]
         blends = [self._shares(members, part) for part in BLENDS] if len(bests) > 1 else [None]
         costs = [self._cost(members, shares) for shares in blends]
         shares = blends[int(np.argmin(costs))]
@@ -272,6 +283,15 @@ class _Search:
         """Return what each member counts for if those from factors have this part in all."""
         along = np.array([member.kind.start == "factors" for member in members])
         return np.where(along, part / max(along.sum(), 1), (1 - part) / max((~along).sum(), 1))
+
+
+def _is_seen(codes: Codes, weights: np.ndarray | None) -> np.ndarray:
+    """Tell which variables have an observed cell in a row that counts."""
+    seen = codes.array != MISSING
+    counted = seen if weights is None else seen[weights > 0]
+    if not counted.any():
+        raise JointPMFError("no item has a rating that can be fitted")
+    return counted.any(axis=0)
 
 
 def _some_variables(codes: Codes, which: np.ndarray) -> Codes:

@@ -134,7 +134,8 @@ class _Judged:
 
     def cost(self, point: Point) -> float:
         """Return how badly a model does."""
-        return float(self.function(point.to_pmf(self.domain)))
+        cost = float(self.function(point.to_pmf(self.domain)))
+        return np.inf if np.isnan(cost) else cost
 
 
 def _solver(method: str, problem: CoupledLeastSquares) -> Solver:

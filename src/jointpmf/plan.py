@@ -103,6 +103,7 @@ class FitPlan:
             name = "rows: as asked"
         elif self.start == "factors":
             point = point_along_factors(data.rows, self.rank, generator)
+            point = self._possible(point, data.rows)
             name = "factors: as asked"
         else:
             best, name, is_stopped = self._best_candidate(data, generator)

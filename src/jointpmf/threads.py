@@ -60,7 +60,8 @@ def run_all(tasks: Sequence[Callable[[], None]]) -> None:
     finally:
         waiting.clear()
         for helper in helpers:
-            helper.result()
+            if not helper.cancel():  # one that never began is not waited for
+                helper.result()
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +14,13 @@ from jointpmf.encoding import Codes
 from jointpmf.pmf import posterior_of_rows
 from jointpmf.solvers.objective import Point
 from jointpmf.solvers.rows import Expectation, Rows
+from jointpmf.threads import row_blocks, run_all
 
 PATIENCE = 10
 """Iterations without improvement after which a fit ends."""
+
+BLOCK = 2**20
+"""Rows times components whose posteriors are held at once."""
 
 IMPOSSIBLE_LOG = -1e6
 """What a row of probability zero counts as, so that iterates with some can be compared."""
@@ -89,17 +93,17 @@ class HeldOutCells:
         self.patience, self.scoring = patience, scoring
         domain = codes.domain
         scored = hidden & (codes.array != MISSING)
+        if weights is not None:
+            scored &= weights[:, None] > 0
         if scoring == "error":
             scored &= np.array([variable.values is not None for variable in domain])
         row, variable = np.nonzero(scored)
         used, position = np.unique(row, return_inverse=True)
         visible = np.where(hidden[used], MISSING, codes.array[used])
         self._visible = Codes(domain, visible)
-        order = np.argsort(variable, kind="stable")
-        self._row, self._variable = position[order], variable[order]
-        self._level = codes.array[row, variable][order]
-        self._weights = np.ones(len(row)) if weights is None else weights[row][order]
-        self._ends = np.searchsorted(self._variable, np.arange(len(domain) + 1))
+        self._row, self._variable = position, variable
+        self._level = codes.array[row, variable]
+        self._weights = np.ones(len(row)) if weights is None else weights[row]
 
     def __len__(self) -> int:
         """Return how many cells are predicted."""
@@ -112,10 +116,14 @@ class HeldOutCells:
         return other
 
     @cached_property
+    def _values(self) -> np.ndarray:
+        """The value of every level, zero where it has none."""
+        return np.concatenate([v.values or np.zeros(v.size) for v in self._visible.domain])
+
+    @cached_property
     def _truth(self) -> np.ndarray:
         """The value of every hidden cell."""
-        values = np.concatenate([v.values or np.zeros(v.size) for v in self._visible.domain])
-        return values[self._visible.domain.offsets[self._variable] + self._level]
+        return self._values[self._visible.domain.offsets[self._variable] + self._level]
 
     def cost(self, point: Point) -> float:
         """Return minus the mean log-probability, or the root of the mean squared error."""
@@ -134,19 +142,26 @@ class HeldOutCells:
 
     def answers(self, point: Point) -> Answers:
         """Return what a model says about every hidden cell, and how likely it finds the rest."""
-        domain = self._visible.domain
-        posterior, logs = posterior_of_rows(self._visible, point.weights, point.factors)
-        posterior[np.isneginf(logs)] = point.weights
-        said = np.empty(len(self._row))
-        for n, variable in enumerate(domain):
-            cells = slice(self._ends[n], self._ends[n + 1])
-            factor = point.factors[domain.offsets[n] : domain.offsets[n + 1]]
-            if self.scoring == "error" and variable.values is not None:
-                said[cells] = posterior[self._row[cells]] @ (np.array(variable.values) @ factor)
-            else:
-                chances = factor[self._level[cells]]
-                said[cells] = (posterior[self._row[cells]] * chances).sum(axis=1)
-        return Answers(logs[self._row][None], said[None])
+        offsets = self._visible.domain.offsets
+        if self.scoring == "error":
+            answers = np.add.reduceat(self._values[:, None] * point.factors, offsets[:-1])
+            which = self._variable
+        else:
+            answers, which = point.factors, offsets[self._variable] + self._level
+        said, log_given = np.empty(len(self)), np.empty(len(self))
+
+        def block(begin: int, end: int) -> None:
+            rows = Codes(self._visible.domain, self._visible.array[begin:end])
+            posterior, logs = posterior_of_rows(rows, point.weights, point.factors)
+            posterior[np.isneginf(logs)] = point.weights
+            cells = slice(*np.searchsorted(self._row, (begin, end)))
+            own = self._row[cells] - begin
+            said[cells] = np.einsum("cf,cf->c", posterior[own], answers[which[cells]])
+            log_given[cells] = logs[own]
+
+        size = max(BLOCK // len(point.weights), 1)
+        run_all([partial(block, *ends) for ends in row_blocks(self._visible.n_rows, size)])
+        return Answers(log_given[None], said[None])
 
 
 class Answers(NamedTuple):

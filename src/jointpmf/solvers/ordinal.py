@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import block_array, csr_array, eye_array, sparray
+from scipy.sparse import block_diag, csr_array, eye_array, sparray
 from scipy.special import ndtri
 from scipy.stats import qmc
 
@@ -21,6 +21,9 @@ from jointpmf.solvers.rows import Rows
 
 UNSEEN = 1e-4
 """What a level that was never seen counts for beside the marginal: neighbours make it likely."""
+
+FAR = 1e3
+"""Bandwidths beyond which nothing spreads, whatever the number."""
 
 FACTOR_STEPS, FACTOR_RIDGE, LEAST_NOISE = 100, 10.0, 0.05
 """EM steps of the factor model, rows that its prior is worth, and the part of a variable's
@@ -41,18 +44,16 @@ def neighbour_kernel(rows: Rows, bandwidth: float) -> sparray:
     Column j says where a count of level j goes: K(i, j) ∝ P(i) exp(−(i − j)² / 2 bandwidth²).
     Variables without numeric values keep their counts as they are.
     """
-    domain = rows.domain
-    blocks: list[list[sparray | None]] = []
-    for n, variable in enumerate(domain):
-        row: list[sparray | None] = [None] * len(domain)
-        row[n] = eye_array(variable.size)
-        if is_ordered(variable):
-            level = np.arange(variable.size)
-            near = np.exp(-(((level[:, None] - level) / bandwidth) ** 2) / 2)
-            weight = _popularity(rows, n)[:, None] * near
-            row[n] = csr_array(weight / weight.sum(axis=0))
-        blocks.append(row)
-    return csr_array(block_array(blocks, format="csr"))
+    blocks: list[sparray] = []
+    for n, variable in enumerate(rows.domain):
+        if not is_ordered(variable):
+            blocks.append(eye_array(variable.size))
+            continue
+        level = np.arange(variable.size)
+        distance = np.minimum(np.abs(level[:, None] - level) / bandwidth, FAR)
+        weight = _popularity(rows, n)[:, None] * np.exp(-(distance**2) / 2)
+        blocks.append(csr_array(weight / weight.sum(axis=0)))
+    return csr_array(block_diag(blocks, format="csr"))
 
 
 def is_ordered(variable: Variable) -> bool:
@@ -97,6 +98,12 @@ def point_along_factors(rows: Rows, rank: int, generator: np.random.Generator) -
     return Point(np.full(rank, 1 / rank), factors)
 
 
+def _scaled(variable: Variable) -> np.ndarray:
+    """Return the values of an ordered variable in a unit of their own: from zero to one."""
+    values = np.asarray(variable.values)
+    return (values - values[0]) / ((values[-1] - values[0]) or 1.0)
+
+
 def _values(rows: Rows, ordered: list[int]) -> tuple[np.ndarray, np.ndarray]:
     """Return the values of the ordered variables, NaN where missing, and the rows' weights."""
     domain = rows.domain
@@ -104,7 +111,7 @@ def _values(rows: Rows, ordered: list[int]) -> tuple[np.ndarray, np.ndarray]:
     place = np.full(len(value), -1)
     for k, n in enumerate(ordered):
         first, end = domain.offsets[n : n + 2]
-        value[first:end], place[first:end] = domain.variables[n].values, k
+        value[first:end], place[first:end] = _scaled(domain.variables[n]), k
     owner = np.repeat(np.arange(len(rows)), np.diff(rows.ptr))
     used = place[rows.cells] >= 0
     values = np.full((len(rows), len(ordered)), np.nan)
@@ -162,7 +169,7 @@ def _columns(
     points: np.ndarray,
 ) -> np.ndarray:
     """Return P(level | point): what is popular, times how much more likely it is at the point."""
-    values = np.asarray(domain.variables[n].values)[:, None]
+    values = _scaled(domain.variables[n])[:, None]
     mean, loadings, noise = model.means[k], model.loadings[k], model.noise[k]
     there = -((values - mean - points @ loadings) ** 2) / noise
     anywhere = -((values - mean) ** 2) / (noise + loadings @ loadings)
