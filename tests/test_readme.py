@@ -2,27 +2,67 @@
 
 import contextlib
 import io
+import os
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import jointpmf
+from jointpmf.cli import app
+from jointpmf.datasets import anes96
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 SOURCE = Path(jointpmf.__file__).parent
 
 
-def test_the_code_prints_what_it_says():
-    blocks = re.findall(r"```python\n(.*?)```\n```text\n(.*?)```", README, re.DOTALL)
-    assert len(blocks) == len(re.findall("```python", README))
+def check_code(text):
+    blocks = re.findall(r"```python\n(.*?)```\n```text\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == len(re.findall("```python", text))
     namespace = {}
     for code, expected in blocks:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(code, namespace)
         assert printed.getvalue() == expected
+
+
+def test_the_code_prints_what_it_says():
+    check_code(README)
+
+
+@pytest.mark.skipif(
+    not Path(os.environ.get("JOINTPMF_DATA", "nowhere"), "ratings").is_dir(),
+    reason="JOINTPMF_DATA names no folder with ratings",
+)
+def test_the_code_on_ratings_prints_what_it_says():
+    check_code((ROOT / "docs" / "ratings.md").read_text())
+
+
+def test_the_command_prints_what_it_says(tmp_path, monkeypatch):
+    table = anes96()
+    table.loc[::4, "vote"] = None
+    table.to_csv(tmp_path / "survey.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+    for call in ("\n" + block).split("\n$ ")[1:]:
+        line, _, expected = call.partition("\n")
+        if "*" in line:  # the shell's own work, and tables that are not here
+            continue
+        words = shlex.split(line, comments=True)
+        result = CliRunner().invoke(app, words[1:])
+        assert words[0] == "jointpmf"
+        assert result.exit_code == 0, (line, result.output)
+        if expected.strip():
+            assert printed_words(result.stdout) == printed_words(expected), line
+
+
+def printed_words(text):
+    """Return what was printed without its layout and its bars, which depend on the terminal."""
+    return [word for word in text.split() if word.isascii()]
 
 
 def test_the_map_names_every_file():
