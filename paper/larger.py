@@ -29,8 +29,8 @@ NAMES = {"jester-100": "Jester, 100 jokes", "movielens-200": "MovieLens, 200 mov
 SURE = 15
 """Where the coverage of sets of probability 80 % stands."""
 
-NOTE = """One split: 70 % of the ratings are fitted, 10 % validate, 20 % are predicted. `tuning` is the
-time of the whole search for settings, `fit` that of the chosen one. Memory is the peak of the
+NOTE = """One split: 70 % of the ratings are fitted, 10 % validate, 20 % are predicted. `tuning` is
+the time of the whole search for settings, `fit` that of the chosen one. Memory is the peak of the
 process, with Python and its libraries (about 300 MB). Absolute errors of `fit_cells` and of the
 single fit are of the predicted median."""
 

@@ -188,14 +188,16 @@ def modelled(split: Split, setting: dict[str, Any], seconds: float, pmf: jp.Join
     )
 
 
-def coupled(order: int, options: dict[str, Any], split: Split) -> Iterator[Tried]:
-    """Fit the marginals of some order at all ranks, keeping the best validation iterate."""
+def coupled(
+    order: int, ranks: tuple[int, ...], options: dict[str, Any], split: Split
+) -> Iterator[Tried]:
+    """Fit the marginals of some order at some ranks, keeping the best validation iterate."""
     marginals = jp.MarginalSet.from_table(split.train.codes, order=order)
 
     def error(pmf: jp.JointPMF) -> float:
         return split.validation.rmse(split.validation.expected(pmf))
 
-    for rank in RANKS:
+    for rank in ranks:
         begin = time.perf_counter()
         solution = jp.fit_marginals(
             marginals, rank, validation=error, random_state=split.number, **options
@@ -268,10 +270,11 @@ def factorization(max_epochs: int, split: Split) -> Iterator[Tried]:
 AO_ADMM = {"method": "aoadmm", "start": "random", "tol": 1e-6}
 ROWS: dict[str, Any] = {"start": "rows"}
 METHODS: dict[str, Method] = {
-    "CP (pairs)": partial(coupled, 2, AO_ADMM),
-    "CP (triples)": partial(coupled, 3, AO_ADMM),
-    "CP (quadruples)": partial(coupled, 4, AO_ADMM),
-    "coupled, by counts": partial(coupled, 3, {**AO_ADMM, "weighting": "counts"}),
+    "CP (pairs)": partial(coupled, 2, RANKS, AO_ADMM),
+    "CP (triples)": partial(coupled, 3, RANKS, AO_ADMM),
+    "CP (quadruples)": partial(coupled, 4, RANKS, AO_ADMM),
+    "coupled, by counts": partial(coupled, 3, RANKS, {**AO_ADMM, "weighting": "counts"}),
+    "coupled, default": partial(coupled, 3, (5, 10, 20), {"weighting": "counts"}),
     "maximum likelihood": partial(likelihood, RANKS, ROWS),
     "likelihood, averaged": cells,
     "global average": partial(averages, "global"),
