@@ -44,10 +44,11 @@ TEST, VALIDATION = 0.2, 0.1
 RANKS = (2, 5, 10, 20, 40)
 """Ranks of the figure."""
 
+SOME_RANKS = ratings_report.SOME_RANKS
+"""Ranks by which single features are compared."""
+
 FLOOR: dict[str, Any] = {"smoothing": 0.01, "towards": "marginal"}
 BANDWIDTH, N_AVERAGE = 0.6, 6
-LEVELS = np.arange(1, 20) / 20
-"""Nominal coverages of the reliability plot."""
 
 
 class Hidden:
@@ -88,10 +89,9 @@ class Hidden:
 class Split:
     """One random division of a set of ratings."""
 
-    name: str
     number: int
-    whole: jp.Ratings
     train: jp.Ratings
+    train_and_validation: jp.Ratings
     validation_cells: np.ndarray
     validation: Hidden
     test: Hidden
@@ -101,35 +101,18 @@ class Split:
         """Return a division of a set; the same number gives the same one."""
         whole = ratings_of(name, release)
         generator = np.random.default_rng([number, (SETS + LARGER).index(name)])
-        hidden = whole.split(TEST + VALIDATION, generator)
-        rows, items = np.nonzero(hidden)
-        is_test = np.zeros(len(rows), bool)
-        n_test = round(len(rows) * TEST / (TEST + VALIDATION))
-        is_test[generator.permutation(len(rows))[:n_test]] = True
-        test, validation = np.zeros_like(hidden), np.zeros_like(hidden)
-        test[rows[is_test], items[is_test]] = True
-        validation[rows[~is_test], items[~is_test]] = True
-        train = whole.without(hidden)
+        test = whole.split(TEST, generator)
+        rest = whole.without(test)
+        validation = rest.split(VALIDATION / (1 - TEST), generator)
+        train = rest.without(validation)
         return cls(
-            name,
             number,
-            whole,
             train,
+            rest,
             validation,
             Hidden(whole, train, validation),
             Hidden(whole, train, test),
         )
-
-    @property
-    def fitted_and_validation(self) -> jp.Ratings:
-        """What a fit sees that hides the validation part itself."""
-        return self.whole.without(self._test_cells)
-
-    @property
-    def _test_cells(self) -> np.ndarray:
-        cells = np.zeros_like(self.validation_cells)
-        cells[self.test.row, self.test.item] = True
-        return cells
 
 
 @cache
@@ -150,6 +133,8 @@ class Tried:
     validation: float
     rmse: float
     mae: float
+    mae_of_level: float
+    """Of a predicted level: the median of a distribution, or the level nearest to a number."""
     seconds: float
     coverage: list[float] = field(default_factory=list)
 
@@ -165,26 +150,30 @@ def predicted(
     test: np.ndarray,
 ) -> Tried:
     """Return what predictions are worth that have no distribution."""
+    nearest = np.abs(test[:, None] - split.test.values).argmin(axis=1)
     return Tried(
         setting,
         split.validation.rmse(validation),
         split.test.rmse(test),
         split.test.mae(test),
+        split.test.mae(split.test.values[nearest]),
         seconds,
     )
 
 
 def modelled(split: Split, setting: dict[str, Any], seconds: float, pmf: jp.JointPMF) -> Tried:
-    """Return what a model is worth: squares by its means, absolute errors by its medians."""
+    """Return what a model is worth, by its means and by its medians."""
     probabilities = split.test.probabilities(pmf)
     above = probabilities.cumsum(axis=1) >= 0.5
+    expected = split.test.expected(pmf)
     return Tried(
         setting,
         split.validation.rmse(split.validation.expected(pmf)),
-        split.test.rmse(split.test.expected(pmf)),
+        split.test.rmse(expected),
+        split.test.mae(expected),
         split.test.mae(split.test.values[above.argmax(axis=1)]),
         seconds,
-        np.asarray(jp.coverage(probabilities, split.test.level, LEVELS)).tolist(),
+        np.asarray(jp.coverage(probabilities, split.test.level, ratings_report.LEVELS)).tolist(),
     )
 
 
@@ -203,9 +192,7 @@ def coupled(
             marginals, rank, validation=error, random_state=split.number, **options
         )
         seconds = time.perf_counter() - begin
-        found = modelled(split, {"rank": rank}, seconds, solution.pmf)
-        found.mae = split.test.mae(split.test.expected(solution.pmf))  # as the paper has it
-        yield found
+        yield modelled(split, {"rank": rank}, seconds, solution.pmf)
 
 
 def likelihood(ranks: tuple[int, ...], options: dict[str, Any], split: Split) -> Iterator[Tried]:
@@ -213,7 +200,7 @@ def likelihood(ranks: tuple[int, ...], options: dict[str, Any], split: Split) ->
     for rank in ranks:
         begin = time.perf_counter()
         solution = jp.fit_rows(
-            split.fitted_and_validation.codes,
+            split.train_and_validation.codes,
             rank,
             validation=split.validation_cells,
             scoring="error",
@@ -226,7 +213,7 @@ def likelihood(ranks: tuple[int, ...], options: dict[str, Any], split: Split) ->
 
 def to_the_end(split: Split) -> Iterator[Tried]:
     """Fit by maximum likelihood until it converges, without a validation part."""
-    for rank in (5, 10, 20):
+    for rank in SOME_RANKS:
         begin = time.perf_counter()
         solution = jp.fit_rows(
             split.train.codes, rank, start="rows", tol=1e-6, random_state=split.number
@@ -238,7 +225,7 @@ def cells(split: Split) -> Iterator[Tried]:
     """Fit for predicting cells, everything chosen by the library."""
     begin = time.perf_counter()
     solution = jp.fit_cells(
-        split.fitted_and_validation, validation=split.validation_cells, random_state=split.number
+        split.train_and_validation, validation=split.validation_cells, random_state=split.number
     )
     seconds = time.perf_counter() - begin
     yield modelled(split, {"kind": solution.start}, seconds, solution.pmf)
@@ -260,9 +247,9 @@ def averages(which: str, split: Split) -> Iterator[Tried]:
     yield predicted(split, {}, time.perf_counter() - begin, *parts)
 
 
-def factorization(max_epochs: int, split: Split) -> Iterator[Tried]:
+def factorization(split: Split) -> Iterator[Tried]:
     """Fit biased matrix factorization with everything chosen on the validation part."""
-    for setting, seconds, table in tuned_factorization(split.train, split.validation, max_epochs):
+    for setting, seconds, table in tuned_factorization(split.train, split.validation):
         parts = [table[part.row, part.item] for part in (split.validation, split.test)]
         yield predicted(split, setting, seconds, *parts)
 
@@ -274,27 +261,26 @@ METHODS: dict[str, Method] = {
     "CP (triples)": partial(coupled, 3, RANKS, AO_ADMM),
     "CP (quadruples)": partial(coupled, 4, RANKS, AO_ADMM),
     "coupled, by counts": partial(coupled, 3, RANKS, {**AO_ADMM, "weighting": "counts"}),
-    "coupled, default": partial(coupled, 3, (5, 10, 20), {"weighting": "counts"}),
+    "coupled, default": partial(coupled, 3, (5, 10, 20), {}),
     "maximum likelihood": partial(likelihood, RANKS, ROWS),
     "likelihood, averaged": cells,
     "global average": partial(averages, "global"),
     "user average": partial(averages, "user"),
     "item average": partial(averages, "item"),
-    "BMF": partial(factorization, 160),
-    "BMF, up to 40 epochs": partial(factorization, 40),
+    "BMF": factorization,
     "to convergence": to_the_end,
-    "+ noise floor": partial(likelihood, (10, 20, 40), {**ROWS, **FLOOR}),
-    "+ neighbours": partial(likelihood, (10, 20, 40), {**ROWS, **FLOOR, "bandwidth": BANDWIDTH}),
-    "+ averaging": partial(likelihood, (10, 20, 40), {**ROWS, **FLOOR, "n_average": N_AVERAGE}),
+    "+ noise floor": partial(likelihood, SOME_RANKS, {**ROWS, **FLOOR}),
+    "+ neighbours": partial(likelihood, SOME_RANKS, {**ROWS, **FLOOR, "bandwidth": BANDWIDTH}),
+    "+ averaging": partial(likelihood, SOME_RANKS, {**ROWS, **FLOOR, "n_average": N_AVERAGE}),
     "+ both": partial(
         likelihood,
-        (10, 20, 40),
+        SOME_RANKS,
         {**ROWS, **FLOOR, "bandwidth": BANDWIDTH, "n_average": N_AVERAGE},
     ),
     "along factors": partial(
         likelihood,
         (16, 64, 256),
-        {"start": "factors", **FLOOR, "bandwidth": 0.4, "n_average": 3},
+        {"start": "factors", **FLOOR, "bandwidth": BANDWIDTH, "n_average": N_AVERAGE},
     ),
 }
 
@@ -304,18 +290,45 @@ def piece(name: str, number: int, method: str, release: str) -> dict[str, Any]:
     with limited_to(1):
         split = Split.of(name, number, release)
         tried = [vars(found) for found in METHODS[method](split)]
-    return {"release": release, "set": name, "split": number, "method": method, "tried": tried}
+    return {
+        "release": release,
+        "set": name,
+        "split": number,
+        "method": method,
+        "how": how(METHODS[method]),
+        "tried": tried,
+    }
+
+
+def how(method: Method) -> str:
+    """Return a method's function and settings as text, by which its records are known again."""
+    if isinstance(method, partial):
+        return f"{method.func.__name__}{method.args}"
+    return getattr(method, "__name__", "")
+
+
+def read_log(log: Path) -> Iterator[dict[str, Any]]:
+    """Yield all records of a log; a line that was cut off is left out."""
+    for line in log.read_text().splitlines() if log.exists() else ():
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue
+
+
+def append_to_log(log: Path, record: dict[str, Any]) -> None:
+    """Add a record, on a line of its own also where the last was cut off."""
+    is_cut = log.exists() and not log.read_bytes().endswith(b"\n")
+    with log.open("a") as out:
+        out.write("\n" * is_cut + json.dumps(record) + "\n")
 
 
 def finished(log: Path, release: str) -> dict[tuple[str, int, str], dict[str, Any]]:
-    """Return all pieces in a log; a last line that was cut off is left out."""
+    """Return all pieces in a log that are of this release and of the methods as they are now."""
     found = {}
-    for line in log.read_text().splitlines() if log.exists() else ():
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if record["release"] == release and record["method"] in METHODS:
+    for record in read_log(log):
+        method = METHODS.get(record["method"])
+        if record["release"] == release and method and record["how"] == how(method):
             found[record["set"], record["split"], record["method"]] = record
     return found
 
@@ -330,40 +343,57 @@ def run(n_splits: int, release: str, log: Path, console: Console) -> list[dict[s
     with (
         Progress(*columns, TimeRemainingColumn(), console=console) as progress,
         ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool,
-        log.open("a") as out,
     ):
         task = progress.add_task("ratings", total=len(wanted), completed=len(wanted) - len(todo))
         futures = [pool.submit(piece, *key, release) for key in todo]
-        for future in as_completed(futures):
-            record = future.result()
-            out.write(json.dumps(record) + "\n")
-            out.flush()
-            done[record["set"], record["split"], record["method"]] = record
-            progress.update(task, advance=1, description=f"{record['set']}: {record['method']}")
+        try:
+            for future in as_completed(futures):
+                record = future.result()
+                append_to_log(log, record)
+                done[record["set"], record["split"], record["method"]] = record
+                progress.update(task, advance=1, description=f"{record['set']}: {record['method']}")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return [done[key] for key in wanted]
+
+
+def default_release() -> str:
+    """Return the release that there is: a folder's pool, or the one that downloads quickly."""
+    return "pooled" if os.environ.get("JOINTPMF_DATA") else "latest-small"
 
 
 def main() -> None:
     """Run the experiment and write its tables and figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help=f"{N_QUICK} splits only")
-    parser.add_argument("--splits", type=int, help=f"how many splits ({N_SPLITS})")
-    default = "pooled" if os.environ.get("JOINTPMF_DATA") else "latest-small"
-    parser.add_argument("--release", default=default, help=f"of MovieLens ({default})")
+    parser.add_argument("--splits", type=int, default=N_SPLITS, help=f"how many ({N_SPLITS})")
+    release = default_release()
+    parser.add_argument("--release", default=release, help=f"of MovieLens ({release})")
     chosen = parser.parse_args()
+    n_splits = N_QUICK if chosen.quick else max(chosen.splits, 1)
     console = Console()
     for source in SOURCES.values():
         console.print(f"{source}\n", highlight=False)
-    n_splits = chosen.splits or (N_QUICK if chosen.quick else N_SPLITS)
-    for name in SETS:
-        console.print(f"{name}: {ratings_of(name, chosen.release)}", highlight=False)
+    try:
+        sizes = {name: repr(ratings_of(name, chosen.release)) for name in SETS}
+    except jp.JointPMFError as error:
+        raise SystemExit(str(error)) from None
     begin = time.perf_counter()
     records = run(n_splits, chosen.release, RESULTS / "ratings.jsonl", console)
     minutes = (time.perf_counter() - begin) / 60
-    sizes = {name: repr(ratings_of(name, chosen.release)) for name in SETS}
-    text = ratings_report.write(records, sizes, RESULTS, LEVELS)
-    console.print(text, highlight=False)
+    title = f"Predicted ratings ({n_splits} splits, MovieLens {chosen.release})"
+    text = ratings_report.write(records, title, sizes, RESULTS / stem(n_splits, chosen.release))
+    console.print(text, highlight=False, soft_wrap=True)
     console.print(f"{n_splits} splits in {minutes:.1f} minutes", highlight=False)
+
+
+def stem(n_splits: int, release: str) -> str:
+    """Return what files of a run begin with: a short run does not overwrite a full one."""
+    parts = ["ratings"]
+    parts += [] if release == "pooled" else [release]
+    parts += [] if n_splits == N_SPLITS else [f"{n_splits}-splits"]
+    return "-".join(parts)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ import oracle
 from jointpmf.encoding import Codes
 from jointpmf.solvers.ordinal import (
     LEAST_NOISE,
+    LEAST_POPULAR,
     MAX_FACTORS,
-    UNSEEN,
     factor_model,
     is_ordered,
     n_factors,
@@ -51,7 +51,7 @@ def expected_block(marginal, bandwidth):
     for j in range(size):
         for i in range(size):
             near = np.exp(-((i - j) ** 2) / (2 * bandwidth**2))
-            block[i, j] = (marginal[i] + UNSEEN) * near
+            block[i, j] = (marginal[i] + LEAST_POPULAR) * near
         block[:, j] /= block[:, j].sum()
     return block
 
@@ -93,7 +93,7 @@ class TestNeighbourKernel:
     def test_wide_is_the_marginal_everywhere(self):
         rows = random_rows(1)
         block = blocks_of(MIXED, neighbour_kernel(rows, 1e9).toarray())[0][0]
-        marginal = rows.marginal[:5] + UNSEEN
+        marginal = rows.marginal[:5] + LEAST_POPULAR
         np.testing.assert_allclose(block, np.tile(marginal[:, None], 5) / marginal.sum())
 
     @pytest.mark.parametrize("bandwidth", [0.05, 0.01, 1e-200])
@@ -126,7 +126,7 @@ def drawn(loadings, noise, n_rows, seed=0, means=0.0, holes=0.0):
 
 def model_of(values, weights=None, n_factors=1, seed=0):
     weights = np.ones(len(values)) if weights is None else np.asarray(weights, float)
-    return factor_model(values, weights, n_factors, np.random.default_rng(seed))
+    return factor_model(values, weights, n_factors)
 
 
 def covariance(model):

@@ -78,8 +78,8 @@ def test_factorization_is_the_librarys_own(split):
 
 def test_the_search_ends_where_no_step_helps(split, monkeypatch):
     monkeypatch.setattr(factorization, "GRID", {"n_epochs": (5, 10, 20), "reg_all": (0.02, 0.1)})
-    monkeypatch.setattr(factorization, "FIRST", ({"n_epochs": 5, "reg_all": 0.1},))
-    tried = list(factorization.tuned_factorization(split.train, split.validation, 10))
+    monkeypatch.setattr(factorization, "FIRST", (({"n_epochs": 5, "reg_all": 0.1}, 10),))
+    tried = list(factorization.tuned_factorization(split.train, split.validation))
     costs = {
         tuple(setting.values()): split.validation.rmse(
             table[split.validation.row, split.validation.item]
@@ -96,12 +96,19 @@ def test_the_search_ends_where_no_step_helps(split, monkeypatch):
 def test_a_cut_off_line_of_the_log_is_left_out(tmp_path):
     log = tmp_path / "log.jsonl"
     record = {"release": "pooled", "set": "action", "split": 0, "method": "BMF", "tried": []}
-    other = {**record, "release": "25m"}
-    unknown = {**record, "method": "no longer there"}
-    lines = [json.dumps(line) for line in (record, other, unknown)]
-    log.write_text("\n".join(lines) + "\n" + lines[0][:30])
-    assert list(ratings.finished(log, "pooled")) == [("action", 0, "BMF")]
+    record["how"] = ratings.how(ratings.METHODS["BMF"])
+    others = [{"release": "25m"}, {"method": "no longer there"}, {"how": "otherwise"}]
+    log.write_text(json.dumps(record)[:30])  # killed while it wrote
+    for change in ({}, *others, {"split": 1}):
+        ratings.append_to_log(log, record | change)
+    assert list(ratings.finished(log, "pooled")) == [("action", 0, "BMF"), ("action", 1, "BMF")]
     assert ratings.finished(tmp_path / "none", "pooled") == {}
+
+
+def test_settings_tell_records_apart():
+    texts = {ratings.how(method) for method in ratings.METHODS.values()}
+    assert len(texts) == len(ratings.METHODS)
+    assert not any(" at 0x" in text for text in texts)
 
 
 def test_the_report_chooses_on_validation(tmp_path):
@@ -112,20 +119,21 @@ def test_the_report_chooses_on_validation(tmp_path):
             for number in range(2):
                 tried = [
                     {
-                        "setting": {"rank": rank},
+                        "setting": {"rank": rank, "n_epochs": 2 * rank},
                         "validation": abs(rank - 10) + 1.0,
                         "rmse": 0.9 + 0.01 * rank + generator.random() / 1e6,
                         "mae": 0.5,
+                        "mae_of_level": 0.4,
                         "seconds": 1.0,
-                        "coverage": ratings.LEVELS.tolist(),
+                        "coverage": ratings_report.LEVELS.tolist(),
                     }
                     for rank in (5, 10, 20)
                 ]
                 records.append({"set": name, "split": number, "method": method, "tried": tried})
     sizes = dict.fromkeys(ratings.SETS, "made up")
-    text = ratings_report.write(records, sizes, tmp_path, ratings.LEVELS)
+    text = ratings_report.write(records, "Made up", sizes, tmp_path / "ratings")
     assert "1.0000 ± 0.0000" in text  # rank 10, best on the validation part
-    assert "| BMF | 0.9500 | 0.9500 | 0.9500 | 0.9500 |" in text  # rank 5, best on the test part
+    assert "+0.0000 (-0.0000, +0.0000)" in text or "-0.0000 (-0.0000, +0.0000)" in text
     assert "| likelihood, averaged | 80.0% | 80.0% | 80.0% | 80.0% |" in text
     assert {path.name for path in tmp_path.iterdir()} == {
         "ratings.md",
@@ -142,4 +150,4 @@ def test_methods_beat_the_global_average(split, method):
     tried = list(ratings.METHODS[method](split))
     (average,) = ratings.averages("global", split)
     assert min(tried, key=lambda found: found.validation).rmse < average.rmse
-    assert all(len(found.coverage) == len(ratings.LEVELS) for found in tried)
+    assert all(len(found.coverage) == len(ratings_report.LEVELS) for found in tried)

@@ -78,8 +78,8 @@ def fit_cells(
         What is hidden and predicted: a fraction of the observed cells, or which cells.
     scoring : {"likelihood", "error"}, optional
         What is best: the log-probability of the hidden levels, or the root of the mean squared
-        difference between their values and the expected ones. By default error, if all variables
-        have values that increase.
+        difference between their values and the expected ones, of all variables together. By
+        default error for Ratings, whose items have one scale, and else likelihood.
     n_average : int
         Fits of the best kind of each start that are averaged.
     sample_weight : array of shape (rows,), optional
@@ -105,7 +105,7 @@ def fit_cells(
         raise JointPMFError("Ratings have a domain of their own: give neither domain nor bins")
     codes = table.codes if isinstance(table, Ratings) else encode(table, domain, bins=bins)
     if scoring is None:
-        scoring = "error" if all(map(is_ordered, codes.domain)) else "likelihood"
+        scoring = "error" if isinstance(table, Ratings) else "likelihood"
     one_of(scoring, ("likelihood", "error"), "scoring")
     weights = checked_weights(sample_weight, codes.n_rows)
     generator = seeded_generator(random_state)
@@ -137,7 +137,8 @@ def hidden_cells(codes: Codes, validation: Any, generator: np.random.Generator) 
         n_hidden = round(fraction * len(row)) if 0 < fraction < 1 else 0
         if not 0 < n_hidden < len(row):
             raise JointPMFError(
-                f"validation must be a fraction that leaves cells on both sides, not {fraction:g}"
+                f"validation must be a fraction that leaves some of the {len(row)} observed cells "
+                f"on both sides, not {fraction:g}"
             )
         chosen = generator.permutation(len(row))[:n_hidden]
         hidden = np.zeros(codes.array.shape, bool)
@@ -186,6 +187,7 @@ class _Search:
         self.cells: HeldOutCells = data.held_out
         self._generator = generator
         self._members: list[_Member] = []
+        self._is_stopped = False
         self._has_order = any(map(is_ordered, data.rows.domain))
         self._starts = tuple(RANKS) if self._has_order else ("rows",)
 
@@ -225,9 +227,16 @@ class _Search:
     def _fit(self, kind: _Kind) -> _Kind:
         plan = replace(self.plan, **kind._asdict())
         seed = int(self._generator.integers(2**63))
-        solution = plan.run(self.data, np.random.default_rng(seed))
-        answers = self.cells.answers(Point.of_pmf(solution.pmf))
+        try:
+            solution = plan.run(self.data, np.random.default_rng(seed))
+            answers = self.cells.answers(Point.of_pmf(solution.pmf))
+        except KeyboardInterrupt:
+            if not self._members:
+                raise
+            self._is_stopped = True
+            return kind
         self._members.append(_Member(kind, solution, answers))
+        self._is_stopped = solution.status is Status.STOPPED
         return kind
 
     def _of(self, kind: _Kind) -> list[_Member]:
@@ -239,10 +248,6 @@ class _Search:
 
     def _cost(self, members: list[_Member], shares: np.ndarray | None = None) -> float:
         return self.cells.cost_of(Answers.of_all([m.answers for m in members]), shares)
-
-    @property
-    def _is_stopped(self) -> bool:
-        return bool(self._members) and self._members[-1].solution.status is Status.STOPPED
 
     def averaged(self) -> Solution:
         """Return the blend of the best kinds that predicts best, with a record of all fits."""

@@ -41,7 +41,7 @@ is then a flat valley, in which one point is as good as another."""
 AGREEMENT = 1e-6
 """Relative difference up to which two fits have found the same objective."""
 
-PATIENCE = 100
+PATIENCE = 50
 """Iterations after which a fit ends that has not improved on what validates it."""
 
 INTERIOR = 0.2

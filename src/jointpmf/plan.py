@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -20,7 +20,7 @@ from jointpmf.solvers.em import EM
 from jointpmf.solvers.held_out import PATIENCE, HeldOut, HeldOutCells
 from jointpmf.solvers.loop import Solution, Status, Validation, iterate
 from jointpmf.solvers.objective import Point
-from jointpmf.solvers.ordinal import neighbour_kernel, point_along_factors
+from jointpmf.solvers.ordinal import FactorModel, neighbour_kernel, point_along_factors
 from jointpmf.solvers.rows import Rows, log_likelihoods
 from jointpmf.solvers.starts import (
     INTERIOR,
@@ -66,6 +66,7 @@ class FitData:
     weights: np.ndarray | None
     rows: Rows
     held_out: Validation | None = None
+    factor_models: dict[int, FactorModel] = field(default_factory=dict)
 
     @classmethod
     def of_codes(
@@ -102,7 +103,7 @@ class FitPlan:
             point = point_at_rows(data.rows, self.rank, generator)
             name = "rows: as asked"
         elif self.start == "factors":
-            point = point_along_factors(data.rows, self.rank, generator)
+            point = point_along_factors(data.rows, self.rank, generator, data.factor_models)
             point = self._possible(point, data.rows)
             name = "factors: as asked"
         else:

@@ -394,12 +394,18 @@ def _is_finite_number(level: Any) -> bool:
 def _item_names(items: Sequence[Any]) -> list[str]:
     names: dict[str, Any] = {}
     for one in items:
-        other = names.setdefault(str(one), one)
+        other = names.setdefault(_name_of(one), one)
         if other is not one:
             raise JointPMFError(
-                f"the items {shown(other)} and {shown(one)} would have the same name {str(one)!r}"
+                f"the items {shown(other)} and {shown(one)} would have the same name "
+                f"{_name_of(one)!r}"
             )
     return list(names)
+
+
+def _name_of(item: Any) -> str:
+    """Return an item's id as text; whole numbers that a hole in the column made floats, as such."""
+    return str(int(item)) if isinstance(item, float) and item.is_integer() else str(item)
 
 
 def _most_rated(long: _Long, n_items: int | None) -> list[int]:
@@ -414,7 +420,7 @@ def _most_rated(long: _Long, n_items: int | None) -> list[int]:
 
 
 def _named_items(items: Iterable[Any]) -> list[str]:
-    names = [str(one) for one in _listed(items, "items")]
+    names = [_name_of(one) for one in _listed(items, "items")]
     if not names:
         raise JointPMFError("the list of items is empty")
     check_distinct(names, "the list of items")
@@ -538,12 +544,17 @@ def recommend(
     rows = _rows_of(ratings, users)
     codes = Codes(ratings.codes.domain, ratings.codes.array[rows])
     # an item that is recommended is not rated, so that all evidence is the same for all of them
-    posterior = pmf.responsibilities(encode(codes, pmf.domain))
+    evidence = encode(codes, pmf.domain)
     factors = [pmf.factors[place] for place in pmf.domain.indices(ratings.items)]
     values = np.array(ratings.codes.domain.variables[0].values)
     blocks = [
         _best_of_block(
-            posterior[begin:end], factors, values, codes.array[begin:end] == MISSING, n, probability
+            pmf.responsibilities(Codes(pmf.domain, evidence.array[begin:end])),
+            factors,
+            values,
+            codes.array[begin:end] == MISSING,
+            n,
+            probability,
         )
         for begin, end in row_blocks(len(rows), BLOCK) or [(0, 0)]
     ]
@@ -581,6 +592,8 @@ def _best_of_block(
 
 
 def _check_knows(pmf: JointPMF, ratings: Ratings) -> None:
+    if not isinstance(pmf, JointPMF):
+        raise JointPMFError(f"the model must be a JointPMF, not {type(pmf).__name__}")
     if not isinstance(ratings, Ratings):
         raise JointPMFError(
             f"ratings must be what pivot_ratings returns, not {type(ratings).__name__}"

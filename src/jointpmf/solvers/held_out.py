@@ -19,8 +19,8 @@ from jointpmf.threads import row_blocks, run_all
 PATIENCE = 10
 """Iterations without improvement after which a fit ends."""
 
-BLOCK = 2**20
-"""Rows times components whose posteriors are held at once."""
+BLOCK = 2**21
+"""Hidden cells times components that are held at once."""
 
 IMPOSSIBLE_LOG = -1e6
 """What a row of probability zero counts as, so that iterates with some can be compared."""
@@ -159,7 +159,8 @@ class HeldOutCells:
             said[cells] = np.einsum("cf,cf->c", posterior[own], answers[which[cells]])
             log_given[cells] = logs[own]
 
-        size = max(BLOCK // len(point.weights), 1)
+        per_row = -(-len(self) // max(self._visible.n_rows, 1))
+        size = max(BLOCK // (len(point.weights) * max(per_row, 1)), 1)
         run_all([partial(block, *ends) for ends in row_blocks(self._visible.n_rows, size)])
         return Answers(log_given[None], said[None])
 

@@ -19,8 +19,8 @@ from jointpmf.errors import JointPMFError
 from jointpmf.solvers.objective import Point
 from jointpmf.solvers.rows import Rows
 
-UNSEEN = 1e-4
-"""What a level that was never seen counts for beside the marginal: neighbours make it likely."""
+LEAST_POPULAR = 1e-4
+"""What is added to the popularity of every level: one that was never seen may be a neighbour."""
 
 FAR = 1e3
 """Bandwidths beyond which nothing spreads, whatever the number."""
@@ -33,6 +33,9 @@ FIRST_LOADING, OTHER_LOADINGS = 0.5, 0.3
 """Where the factor model begins: all variables alike on the first factor, at random on others."""
 
 MAX_FACTORS = 8
+
+MAX_ROWS = 20_000
+"""Rows that the factor model is made from: a sample of them, if there are more."""
 
 TAIL = 1e-4
 """Probability beyond which no point lies, on either side of a factor."""
@@ -63,7 +66,7 @@ def is_ordered(variable: Variable) -> bool:
 
 def _popularity(rows: Rows, n: int) -> np.ndarray:
     first, end = rows.domain.offsets[n : n + 2]
-    return rows.marginal[first:end] + UNSEEN
+    return rows.marginal[first:end] + LEAST_POPULAR
 
 
 class FactorModel(NamedTuple):
@@ -79,16 +82,26 @@ def n_factors(rank: int, n_variables: int) -> int:
     return max(min(int(np.log2(rank)) // 2, n_variables - 1, MAX_FACTORS), 1)
 
 
-def point_along_factors(rows: Rows, rank: int, generator: np.random.Generator) -> Point:
+def point_along_factors(
+    rows: Rows,
+    rank: int,
+    generator: np.random.Generator,
+    models: dict[int, FactorModel] | None = None,
+) -> Point:
     """Return components spread over the space of a factor model of the values (eq. 26).
 
-    Variables that are not ordered begin as they are distributed.
+    Variables that are not ordered begin as they are distributed. `models` keeps what was found for
+    these rows, by the number of factors; what differs from start to start is where the points lie.
     """
     domain = rows.domain
     ordered = [n for n, variable in enumerate(domain) if is_ordered(variable)]
     if not ordered:
         raise JointPMFError("a start along factors needs variables with increasing values")
-    model = factor_model(*_values(rows, ordered), n_factors(rank, len(ordered)), generator)
+    models = {} if models is None else models
+    count = n_factors(rank, len(ordered))
+    if count not in models:
+        models[count] = factor_model(*_values(_sample_of(rows), ordered), count)
+    model = models[count]
     spread = qmc.Halton(model.loadings.shape[1], rng=generator).random(rank)
     points = ndtri(spread.clip(TAIL, 1 - TAIL))
     factors = np.repeat(rows.marginal[:, None], rank, axis=1)
@@ -96,6 +109,13 @@ def point_along_factors(rows: Rows, rank: int, generator: np.random.Generator) -
         first, end = domain.offsets[n : n + 2]
         factors[first:end] = _columns(domain, n, _popularity(rows, n), model, k, points)
     return Point(np.full(rank, 1 / rank), factors)
+
+
+def _sample_of(rows: Rows) -> Rows:
+    if len(rows) <= MAX_ROWS:
+        return rows
+    chosen = np.random.default_rng(0).choice(len(rows), MAX_ROWS, replace=False)
+    return rows.taken(np.sort(chosen))
 
 
 def _scaled(variable: Variable) -> np.ndarray:
@@ -120,9 +140,7 @@ def _values(rows: Rows, ordered: list[int]) -> tuple[np.ndarray, np.ndarray]:
     return values, rows.weights
 
 
-def factor_model(
-    values: np.ndarray, weights: np.ndarray, n_factors: int, generator: np.random.Generator
-) -> FactorModel:
+def factor_model(values: np.ndarray, weights: np.ndarray, n_factors: int) -> FactorModel:
     """Return the factor model of incomplete rows, by EM with a ridge on the loadings.
 
     Every sum over rows is a product of the mask, or of the values, with what is known of each row.
@@ -136,7 +154,7 @@ def factor_model(
     squares = (weighted * values**2).sum(axis=0)
     variances = squares / counts - means**2
     variances[variances <= 1e-12 * (1 + means**2)] = 1.0  # a constant: nothing to explain
-    shape = generator.standard_normal((n_variables, n_factors)) * OTHER_LOADINGS
+    shape = np.random.default_rng(0).normal(0, OTHER_LOADINGS, (n_variables, n_factors))
     shape[:, 0] += FIRST_LOADING
     loadings, noise = np.sqrt(variances)[:, None] * shape, variances / 2
     ridge = np.diag([1e-9] + [FACTOR_RIDGE] * n_factors)
