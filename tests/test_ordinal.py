@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import jointpmf as jp
 import oracle
 from jointpmf.encoding import Codes
+from jointpmf.solvers import ordinal
 from jointpmf.solvers.ordinal import (
     LEAST_NOISE,
     LEAST_POPULAR,
@@ -124,7 +125,7 @@ def drawn(loadings, noise, n_rows, seed=0, means=0.0, holes=0.0):
     return values
 
 
-def model_of(values, weights=None, n_factors=1, seed=0):
+def model_of(values, weights=None, n_factors=1):
     weights = np.ones(len(values)) if weights is None else np.asarray(weights, float)
     return factor_model(values, weights, n_factors)
 
@@ -210,12 +211,6 @@ class TestFactorModel:
         """The prior is worth some rows: two rows do not say that all variables are one."""
         few, many = (np.tile([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]], (n, 1)) for n in (1, 500))
         assert np.abs(model_of(few).loadings).max() < 0.4 < np.abs(model_of(many).loadings).min()
-
-    def test_the_same_generator_gives_the_same_bits(self):
-        values = drawn(LOADINGS, NOISE, 100, holes=0.2)
-        first, second, other = (model_of(values, n_factors=2, seed=seed) for seed in (1, 1, 2))
-        np.testing.assert_array_equal(first.loadings, second.loadings)
-        assert not np.array_equal(first.loadings, other.loadings)
 
 
 @pytest.mark.parametrize(
@@ -334,6 +329,23 @@ class TestPointAlongFactors:
         first, second, other = (along(rows, 16, seed).factors for seed in (3, 3, 4))
         np.testing.assert_array_equal(first, second)
         assert np.abs(first - other).max() > 1e-3
+
+    def test_one_model_serves_several_starts(self, monkeypatch):
+        rows, models = rows_of_codes(correlated_codes(100)), {}
+        first = point_along_factors(rows, 16, np.random.default_rng(3), models)
+        (model,) = models.values()
+        monkeypatch.setattr(ordinal, "factor_model", None)  # it is not asked for again
+        second = point_along_factors(rows, 16, np.random.default_rng(3), models)
+        np.testing.assert_array_equal(first.factors, second.factors)
+        assert models == {2: model}
+
+    def test_of_many_rows_it_takes_a_sample(self, monkeypatch):
+        rows = rows_of_codes(correlated_codes(300))
+        whole = along(rows, 16).factors
+        monkeypatch.setattr(ordinal, "MAX_ROWS", 40)
+        part = along(rows, 16).factors
+        assert np.abs(part - whole).max() > 0
+        np.testing.assert_array_equal(part, along(rows, 16).factors)
 
     def test_without_an_ordered_variable_it_is_refused(self):
         rows = random_rows(0, MIXED.project(["vote", "down", "bend"]))

@@ -33,11 +33,13 @@ from jointpmf.solvers.rows import mean_log_likelihood
 from jointpmf.threads import one_blas_thread
 
 RANKS = {"rows": (10, 20, 40, 80), "factors": (16, 64, 256)}
-"""Ranks that are tried for each start, upwards, until they no longer help; a factor more needs four
-times the points."""
+"""Ranks that are tried for each start, upwards; a factor more needs four times the points."""
 
 BANDWIDTHS = {"rows": (0.6, 0.4, 0.0), "factors": (0.4, 0.0)}
 """How far counts spread to neighbours: the first while ranks are tried, all at the best rank."""
+
+WORSE_RANKS = 2
+"""Ranks in a row without improvement after which no larger one is tried."""
 
 N_TRIED = 2
 """Fits whose average a kind is judged by."""
@@ -214,10 +216,12 @@ class _Search:
 
     def _climb(self, start: str) -> Iterator[_Kind]:
         bandwidth = BANDWIDTHS[start][0] if self._has_order else 0.0
+        n_worse = 0
         for rank in RANKS[start]:
             kind = _Kind(start, rank, bandwidth)
             yield from self._tried(kind)
-            if self._best(start) != kind or rank > len(self.data.rows):
+            n_worse = 0 if self._best(start) == kind else n_worse + 1
+            if n_worse == WORSE_RANKS or rank > len(self.data.rows):
                 return
 
     def _tried(self, kind: _Kind) -> Iterator[_Kind]:
