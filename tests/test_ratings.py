@@ -582,3 +582,52 @@ class TestCoverage:
     def test_bad_input(self, probabilities, truth, level, message):
         with pytest.raises(jp.JointPMFError, match=message):
             coverage(probabilities, truth, level)
+
+
+class TestAsATable:
+    DOMAIN = jp.Domain([jp.Variable("a", (1, 2, 3)), jp.Variable("b", (1, 2, 3))])
+    ARRAY = np.array([[0, 1], [2, -1], [1, 1], [0, 2]])
+
+    def ratings(self):
+        return jp.Ratings([1, 2, 3, 4], jp.Codes(self.DOMAIN, self.ARRAY))
+
+    def test_ratings_are_a_table_wherever_rows_are(self):
+        codes = jp.Codes(self.DOMAIN, self.ARRAY)
+        own = jp.fit_rows(self.ratings(), 2, random_state=0).pmf
+        expected = jp.fit_rows(codes, 2, random_state=0).pmf
+        np.testing.assert_array_equal(own.table(), expected.table())
+        marginals = jp.MarginalSet.from_table(self.ratings(), order=2)
+        np.testing.assert_array_equal(
+            marginals[0].table, jp.MarginalSet.from_table(codes, 2)[0].table
+        )
+        np.testing.assert_array_equal(
+            own.expectation(self.ratings(), "b"), own.expectation(codes, "b")
+        )
+
+    def test_a_column_called_codes_is_a_column(self):
+        table = pd.DataFrame({"codes": [1, 2, 2], "b": [1, 1, 2]})
+        assert jp.encode(table).domain.names == ("codes", "b")
+
+    @pytest.mark.parametrize(
+        ("call", "sentence"),
+        [
+            (lambda r: recommend(3, r), "the model must be a JointPMF, not int"),
+            (lambda r: recommend(jp.fit_rows(r, 1).pmf, r, users=[[1]]), "there is no user"),
+            (lambda r: jp.Ratings([[1], [2], [3], [4]], r.codes), "users must be a list of ids"),
+            (lambda r: jp.fit_rows(r, 1, bins=3), "bins belong to the learning of a domain"),
+            (lambda r: jp.fit_cells(r, domain=r.codes.domain), "a domain of their own"),
+        ],
+    )
+    def test_what_cannot_be_is_said(self, call, sentence):
+        with pytest.raises(jp.JointPMFError, match=sentence):
+            call(self.ratings())
+
+    def test_ids_that_a_hole_made_floats_keep_their_names(self):
+        table = pd.DataFrame(
+            {"user": [1, 1, 2, 3], "item": [7, 8, 7, None], "rating": [3, 2, 1, None]}
+        )
+        assert jp.pivot_ratings(table).items == ("7", "8")
+        assert jp.pivot_ratings(table, items=[8, 7]).items == ("8", "7")
+        mixed = pd.DataFrame({"user": [1, 1], "item": [7.0, "7"], "rating": [1, 2]})
+        with pytest.raises(jp.JointPMFError, match="would have the same name '7'"):
+            jp.pivot_ratings(mixed)

@@ -103,9 +103,9 @@ def fit_cells(
     ('VALIDATED', True)
     """
     n_average = whole_number(n_average, "n_average", 1)
-    if isinstance(table, Ratings) and (domain is not None or bins is not None):
-        raise JointPMFError("Ratings have a domain of their own: give neither domain nor bins")
-    codes = table.codes if isinstance(table, Ratings) else encode(table, domain, bins=bins)
+    if isinstance(table, Ratings) and domain is not None:
+        raise JointPMFError("Ratings have a domain of their own")
+    codes = encode(table, domain, bins=bins)
     if scoring is None:
         scoring = "error" if isinstance(table, Ratings) else "likelihood"
     one_of(scoring, ("likelihood", "error"), "scoring")

@@ -104,7 +104,7 @@ def encode(
 
     Parameters
     ----------
-    table : pandas, Polars or PyArrow table, array or list of rows, or Codes
+    table : pandas, Polars or PyArrow table, array or list of rows, Codes or Ratings
         Every spelling of a missing value becomes MISSING; in arrays of numbers −1 does too.
     domain : Domain, optional
         What can happen. Without one it is learned from the table: levels in their type's own
@@ -132,6 +132,8 @@ def encode(
         raise JointPMFError(f"unknown must be 'error' or 'missing', not {shown(unknown)}")
     if domain is not None:
         _check_is_domain(domain)
+    if isinstance(getattr(table, "codes", None), Codes):
+        table = table.codes  # of Ratings
     if bins is not None and (domain is not None or isinstance(table, Codes)):
         raise JointPMFError("bins belong to the learning of a domain, which is given already")
     if isinstance(table, Codes):

@@ -121,9 +121,10 @@ def fit_rows(
     codes = encode(table, domain, bins=bins)
     weights = checked_weights(sample_weight, codes.n_rows)
     if method == "marginals":
-        if smoothing or bandwidth or validation is not None or n_init > 1 or n_average > 1:
+        belongs = (smoothing, bandwidth, validation is not None, n_init > 1, n_average > 1)
+        if any(belongs) or scoring != "likelihood":
             raise JointPMFError(
-                "smoothing, bandwidth, validation, n_init and n_average belong to "
+                "smoothing, bandwidth, validation, scoring, n_init and n_average belong to "
                 "method='likelihood'"
             )
         return fit_marginals(

@@ -1,14 +1,15 @@
 """Who rated what how: long tables ⇄ wide codes, what to recommend, and how sure that is.
 
 A rating table is a table like any other, with a row per user and a variable per item: it is
-fitted by `fit_rows(ratings.codes, …)`, and an item that a user did not rate is a missing cell.
+fitted by `fit_cells(ratings)` or `fit_rows(ratings, …)`, and an item that a user did not rate is a
+missing cell.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -73,6 +74,8 @@ class Ratings:
         is_array = isinstance(self.users, np.ndarray)
         ids = self.users.tolist() if is_array else _listed(self.users, "users")
         object.__setattr__(self, "users", _id_array(ids))
+        if not all(isinstance(one, Hashable) for one in ids):
+            raise JointPMFError("users must be a list of ids, such as numbers or text")
         if len(ids) != self.codes.n_rows or not ids:
             raise JointPMFError(f"there are {len(ids)} users for {self.codes.n_rows} rows of codes")
         check_distinct(ids, "the list of users")
@@ -616,7 +619,7 @@ def _rows_of(ratings: Ratings, users: Iterable[Any] | None) -> np.ndarray:
         return np.arange(len(ratings))
     asked = _listed(users, "users")
     row_of = {one: row for row, one in enumerate(ratings.users.tolist())}
-    unknown = [one for one in asked if one not in row_of]
+    unknown = [one for one in asked if not isinstance(one, Hashable) or one not in row_of]
     if unknown:
         raise JointPMFError(f"there is no user {listing(unknown)} in the ratings")
     check_distinct(asked, "the list of users")
