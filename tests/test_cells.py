@@ -466,7 +466,7 @@ class TestRatings:
             fit(self.ratings(ROWS), validation=np.ones(ROWS.shape, bool))
 
 
-FRACTION = "on both sides, not "
+FRACTION = "cells on both sides, not "
 MASK = r"validation must be a fraction, or truth values in the table's shape \(100, 5\)"
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointpmf.domain import MISSING, Domain
-from jointpmf.encoding import Bins, Codes, encode
+from jointpmf.encoding import Bins, Codes, encode, some_cells
 from jointpmf.errors import JointPMFError, one_of, whole_number
 from jointpmf.likelihood import loop_options
 from jointpmf.marginals import checked_weights
@@ -134,17 +134,15 @@ def hidden_cells(codes: Codes, validation: Any, generator: np.random.Generator) 
     """Return which cells to hide: those given, or a random part of the observed ones."""
     hidden: np.ndarray
     if isinstance(validation, Real) and not isinstance(validation, bool):
-        row, variable = np.nonzero(codes.array != MISSING)
+        n_observed = int((codes.array != MISSING).sum())
         fraction = float(validation)
-        n_hidden = round(fraction * len(row)) if 0 < fraction < 1 else 0
-        if not 0 < n_hidden < len(row):
+        n_hidden = round(fraction * n_observed) if 0 < fraction < 1 else 0
+        if not 0 < n_hidden < n_observed:
             raise JointPMFError(
-                f"validation must be a fraction that leaves some of the {len(row)} observed cells "
-                f"on both sides, not {fraction:g}"
+                f"validation must be a fraction that leaves some of the {n_observed} observed "
+                f"cells on both sides, not {fraction:g}"
             )
-        chosen = generator.permutation(len(row))[:n_hidden]
-        hidden = np.zeros(codes.array.shape, bool)
-        hidden[row[chosen], variable[chosen]] = True
+        hidden = some_cells(codes, n_hidden, generator)
         hidden[:, (hidden | (codes.array == MISSING)).all(axis=0)] = False  # some of each is seen
         return hidden
     try:

@@ -665,6 +665,21 @@ def _dtype_of_large(levels: Sequence[Any], backend: str) -> Any:
     return nw.UInt64 if min(levels) >= 0 and 2**63 <= max(levels) < 2**64 else None
 
 
+def some_cells(codes: Codes, count: int, generator: np.random.Generator) -> np.ndarray:
+    """Return, in the shape of the table, a random choice of so many of its observed cells.
+
+    Examples
+    --------
+    >>> codes = Codes(Domain.of_sizes([2, 2]), np.array([[0, 1], [1, -1]]))
+    >>> some_cells(codes, 3, np.random.default_rng(0)).tolist()
+    [[True, True], [True, False]]
+    """
+    observed = np.flatnonzero(codes.array != MISSING)
+    chosen = np.zeros(codes.array.size, bool)
+    chosen[generator.choice(observed, count, replace=False)] = True
+    return chosen.reshape(codes.array.shape)
+
+
 def levels_and_codes(table: Any, names: Sequence[str]) -> list[tuple[list[Any], np.ndarray]]:
     """Return, for each of these columns, its distinct levels in order and every row's code.
 

@@ -26,6 +26,7 @@ from jointpmf.encoding import (
     code_dtype,
     encode,
     levels_and_codes,
+    some_cells,
     table_of,
 )
 from jointpmf.errors import JointPMFError, listing, one_of, shown, whole_number
@@ -196,11 +197,8 @@ class Ratings:
         2
         """
         fraction = _share(fraction, "the fraction")
-        known = np.flatnonzero(self._known)
-        generator = seeded_generator(random_state)
-        chosen = np.zeros(self.codes.array.size, bool)
-        chosen[generator.choice(known, round(fraction * len(known)), replace=False)] = True
-        return chosen.reshape(self.codes.array.shape)
+        count = round(fraction * self.n_ratings)
+        return some_cells(self.codes, count, seeded_generator(random_state))
 
     def rated(self) -> Ratings:
         """Return the ratings of those items that somebody rated: what can be fitted.
