@@ -229,7 +229,7 @@ class TestSearch:
         assert 1 < len(tried) < len(self.RANKS)
         assert tuple(tried) == self.RANKS[: len(tried)]
         climbed = [costs[rank, first] for rank in tried]
-        assert int(np.argmin(climbed)) == len(climbed) - 1 - cells.WORSE_RANKS
+        assert int(np.argmin(climbed)) == len(climbed) - 1 - cells.WORSE_RANKS["rows"]
 
     def test_all_bandwidths_are_tried_at_the_best_rank(self, kinds):
         fit(validation=HIDDEN)

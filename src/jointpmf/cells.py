@@ -32,14 +32,21 @@ from jointpmf.solvers.ordinal import is_ordered
 from jointpmf.solvers.rows import mean_log_likelihood
 from jointpmf.threads import one_blas_thread
 
-RANKS = {"rows": (10, 20, 40, 80), "factors": (16, 64, 256)}
-"""Ranks that are tried for each start, upwards; a factor more needs four times the points."""
+RANKS = {"rows": (10, 20, 40, 80), "factors": (32, 256, 1024, 4096)}
+"""Ranks that are tried for each start, upwards; a factor more needs four times the points, and so
+do rows with many cells, which tell much about where they lie."""
 
 BANDWIDTHS = {"rows": (0.6, 0.4, 0.0), "factors": (0.4, 0.0)}
 """How far counts spread to neighbours: the first while ranks are tried, all at the best rank."""
 
-WORSE_RANKS = 2
+WORSE_RANKS = {"rows": 2, "factors": 1}
 """Ranks in a row without improvement after which no larger one is tried."""
+
+MIN_GAIN = 5e-4
+"""Part of the cost that a larger rank must save."""
+
+MAX_RANK = 4096
+"""Components of an average from one start, unless a single fit has more."""
 
 N_TRIED = 2
 """Fits whose average a kind is judged by."""
@@ -209,8 +216,11 @@ class _Search:
                     yield from self._tried(best._replace(bandwidth=bandwidth))
         for start in self._starts:
             best = self._best(start)
-            while len(self._of(best)) < self.n_average and not self._is_stopped:
+            while len(self._of(best)) < self._n_averaged(best) and not self._is_stopped:
                 yield self._fit(best)
+
+    def _n_averaged(self, kind: _Kind) -> int:
+        return min(self.n_average, max(MAX_RANK // kind.rank, 1))
 
     def _climb(self, start: str) -> Iterator[_Kind]:
         bandwidth = BANDWIDTHS[start][0] if self._has_order else 0.0
@@ -219,7 +229,7 @@ class _Search:
             kind = _Kind(start, rank, bandwidth)
             yield from self._tried(kind)
             n_worse = 0 if self._best(start) == kind else n_worse + 1
-            if n_worse == WORSE_RANKS or rank > len(self.data.rows):
+            if n_worse == WORSE_RANKS[start] or rank > len(self.data.rows):
                 return
 
     def _tried(self, kind: _Kind) -> Iterator[_Kind]:
@@ -245,8 +255,17 @@ class _Search:
         return [member for member in self._members if member.kind == kind]
 
     def _best(self, start: str) -> _Kind:
+        """Return the kind that predicts best; a larger rank must be worth it."""
         kinds = dict.fromkeys(m.kind for m in self._members if m.kind.start == start)
-        return min(kinds, key=lambda kind: self._cost(self._of(kind)[:N_TRIED]))
+        best, *others = sorted(kinds, key=lambda kind: kind.rank)
+        for other in others:
+            gain = MIN_GAIN if other.rank > best.rank else 0.0
+            if self._cost_of(other) < (1 - gain) * self._cost_of(best):
+                best = other
+        return best
+
+    def _cost_of(self, kind: _Kind) -> float:
+        return self._cost(self._of(kind)[:N_TRIED])
 
     def _cost(self, members: list[_Member], shares: np.ndarray | None = None) -> float:
         return self.cells.cost_of(Answers.of_all([m.answers for m in members]), shares)
@@ -255,7 +274,7 @@ class _Search:
         """Return the blend of the best kinds that predicts best, with a record of all fits."""
         begun = {member.kind.start for member in self._members}
         bests = [self._best(start) for start in self._starts if start in begun]
-        members = [member for kind in bests for member in self._of(kind)[: self.n_average]]
+        members = [m for kind in bests for m in self._of(kind)[: self._n_averaged(kind)]]
         blends = [self._shares(members, part) for part in BLENDS] if len(bests) > 1 else [None]
         costs = [self._cost(members, shares) for shares in blends]
         shares = blends[int(np.argmin(costs))]
