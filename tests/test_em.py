@@ -14,7 +14,7 @@ from jointpmf.encoding import Codes
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.loop import iterate
 from jointpmf.solvers.objective import Point
-from jointpmf.solvers.ordinal import UNSEEN, neighbour_kernel
+from jointpmf.solvers.ordinal import LEAST_POPULAR, neighbour_kernel
 from jointpmf.solvers.rows import SMALLEST, Rows
 from jointpmf.solvers.starts import point_at_rows
 
@@ -311,7 +311,7 @@ class TestKernel:
             counts = oracle.count_table(table, [n], problem.sizes, weights)
             level = np.arange(size)
             near = np.exp(-((level[:, None] - level) ** 2) / (2 * self.BANDWIDTH**2))
-            block = (counts / counts.sum() + UNSEEN)[:, None] * near
+            block = (counts / counts.sum() + LEAST_POPULAR)[:, None] * near
             found.append(block / block.sum(axis=0))
         return found
 
