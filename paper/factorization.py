@@ -63,7 +63,7 @@ def factorized(trainset: Any, shape: tuple[int, int], setting: dict[str, Any]) -
 
 
 def tuned_factorization(
-    ratings: jp.Ratings, judge: Judge
+    ratings: jp.Ratings, judge: Judge, max_epochs: int = max(GRID["n_epochs"])
 ) -> Iterator[tuple[dict[str, Any], float, np.ndarray]]:
     """Yield every setting that is tried, its seconds and its predictions of all ratings.
 
@@ -82,8 +82,9 @@ def tuned_factorization(
             costs[key] = judge.rmse(table[judge.row, judge.item])
             yield setting, seconds, table
 
-    for first, max_epochs in FIRST:
-        grid = {**GRID, "n_epochs": tuple(n for n in GRID["n_epochs"] if n <= max_epochs)}
+    for first, most in FIRST:
+        within = min(most, max_epochs)
+        grid = {**GRID, "n_epochs": tuple(n for n in GRID["n_epochs"] if n <= within)}
         best, before = first, None
         yield from tried(best)
         while best != before:

@@ -24,7 +24,7 @@ from paper.factorization import trainset_of
 from paper.ratings import LARGER, RESULTS, Split, Tried, append_to_log, predicted, read_log
 from paper.ratings_report import LEVELS, SURE
 
-NAMES = {"jester-100": "Jester, 100 jokes", "movielens-200": "MovieLens, 200 movies"}
+NAMES = {"movielens-200": "MovieLens, 200 movies", "jester-100": "Jester, 100 jokes"}
 NOTE = """One split: 70 % of the ratings are fitted, 10 % validate, 20 % are predicted. `tuning` is
 the time of the whole search for settings, `fit` that of the chosen one, without predicting. Memory
 is by how much the peak of the process grew. Ours uses both cores, scikit-surprise one.
@@ -47,7 +47,7 @@ def surprising(model: Any, split: Split) -> list[Tried]:
 METHODS: dict[str, Callable[[Split], list[Tried]]] = {
     "likelihood, one fit": lambda split: list(ratings.METHODS["+ neighbours"](split)),
     "fit_cells": lambda split: list(ratings.cells(split)),
-    "BMF": lambda split: list(ratings.factorization(split)),
+    "BMF": lambda split: list(ratings.factorization(split, max_epochs=160)),
     "BaselineOnly": lambda split: surprising(BaselineOnly(verbose=False), split),
     "KNNBaseline": lambda split: surprising(
         KNNBaseline(sim_options={"name": "pearson_baseline", "user_based": False}, verbose=False),

@@ -37,7 +37,7 @@ from paper.factorization import tuned_factorization
 RESULTS = Path(__file__).parent / "results"
 GENRES = {"action": "Action", "animation": "Animation", "romance": "Romance"}
 SETS = (*GENRES, "jester")
-LARGER = ("jester-100", "movielens-200")
+LARGER = ("movielens-200", "jester-100")
 N_SPLITS, N_QUICK = 20, 3
 TEST, VALIDATION = 0.2, 0.1
 
@@ -247,9 +247,9 @@ def averages(which: str, split: Split) -> Iterator[Tried]:
     yield predicted(split, {}, time.perf_counter() - begin, *parts)
 
 
-def factorization(split: Split) -> Iterator[Tried]:
+def factorization(split: Split, **limits: int) -> Iterator[Tried]:
     """Fit biased matrix factorization with everything chosen on the validation part."""
-    for setting, seconds, table in tuned_factorization(split.train, split.validation):
+    for setting, seconds, table in tuned_factorization(split.train, split.validation, **limits):
         parts = [table[part.row, part.item] for part in (split.validation, split.test)]
         yield predicted(split, setting, seconds, *parts)
 
