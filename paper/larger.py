@@ -100,9 +100,9 @@ def main() -> None:
                     record = pool.submit(measured, name, method, release).result()
                 done[name, method] = record
                 append_to_log(log, record)
-    text = "\n".join(_report(done))
-    (RESULTS / "larger.md").write_text(text)
-    console.print(text, highlight=False)
+            text = "\n".join(_report(done)) + "\n"
+            (RESULTS / "larger.md").write_text(text)
+    console.print(text, highlight=False, soft_wrap=True)
 
 
 def _report(done: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
@@ -115,12 +115,16 @@ def _report(done: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
         lines[-1] += " tuning, s | fit, s | peak, MB | setting |"
         lines.append("|" + "---|" * 10)
         for method in METHODS:
+            if (name, method) not in done:
+                lines.append(f"| {method} | not run yet |" + " |" * 8)
+                continue
             r = done[name, method]
             covered = f"{np.interp(SURE, LEVELS, r['coverage']):.1%}" if r["coverage"] else ""
             setting = ", ".join(f"{k} {v}" for k, v in r["setting"].items())
-            ratio = r["rmse"] / done[name, "BMF"]["rmse"]
+            bmf = done.get((name, "BMF"))
+            ratio = f"{r['rmse'] / bmf['rmse']:.4f}" if bmf else ""
             errors = [f"{r[what]:.4f}" for what in ("mae", "mae_of_level")]
-            row = [method, f"{r['rmse']:.4f}", f"{ratio:.4f}", *errors, covered]
+            row = [method, f"{r['rmse']:.4f}", ratio, *errors, covered]
             times = [f"{r[what]:.3g}" for what in ("seconds", "fit_seconds")]
             lines.append("| " + " | ".join([*row, *times, f"{r['megabytes']:.0f}", setting]) + " |")
     return lines
