@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 import jointpmf as jp
 import oracle
-from jointpmf import automatic, likelihood, plan, threads
+from jointpmf import automatic, fit_plan, likelihood, threads
 
 VARIANTS = {
     "auto": {},
@@ -95,7 +95,7 @@ def prior_of(variant):
 @pytest.fixture
 def few_starts(monkeypatch):
     """Try one start of each kind, where many would only take their time."""
-    monkeypatch.setattr(plan, "MAX_CANDIDATES", 4)
+    monkeypatch.setattr(fit_plan, "MAX_CANDIDATES", 4)
 
 
 @pytest.mark.usefixtures("few_starts")
@@ -442,8 +442,8 @@ class TestSeveralFits:
         assert fit(max_iter=1).restarts == ()
 
     def test_a_failing_start_is_recorded_and_not_fatal(self, monkeypatch, caplog):
-        wrapped = failing(plan.point_at_rows, [], {2})
-        monkeypatch.setattr(plan, "point_at_rows", wrapped)
+        wrapped = failing(fit_plan.point_at_rows, [], {2})
+        monkeypatch.setattr(fit_plan, "point_at_rows", wrapped)
         solution = fit(start="rows", n_init=3, max_iter=5)
         failed = solution.restarts[1]
         assert (failed.status, failed.error) == (None, "call 2 failed")
@@ -453,8 +453,8 @@ class TestSeveralFits:
 
     @pytest.mark.parametrize("n_init", [1, 3])
     def test_starts_that_all_fail_raise(self, monkeypatch, n_init):
-        wrapped = failing(plan.point_at_rows, [], {1, 2, 3})
-        monkeypatch.setattr(plan, "point_at_rows", wrapped)
+        wrapped = failing(fit_plan.point_at_rows, [], {1, 2, 3})
+        monkeypatch.setattr(fit_plan, "point_at_rows", wrapped)
         with pytest.raises(jp.JointPMFError, match=f"call {n_init} failed"):
             fit(start="rows", n_init=n_init)
 
@@ -496,25 +496,25 @@ class TestCandidates:
     @pytest.mark.parametrize("validation", [None, 0.2])
     @pytest.mark.parametrize(("kind", "call"), [(KINDS[0], 1), (KINDS[1], 1), (KINDS[1], 2)])
     def test_ctrl_c_returns_the_best_so_far(self, monkeypatch, kind, call, validation):
-        wrapped = failing(getattr(plan, kind), [], {call}, KeyboardInterrupt)
-        monkeypatch.setattr(plan, kind, wrapped)
+        wrapped = failing(getattr(fit_plan, kind), [], {call}, KeyboardInterrupt)
+        monkeypatch.setattr(fit_plan, kind, wrapped)
         ended = note_solutions(monkeypatch)
         solution = fit(ROWS, validation=validation)
         assert (solution.status, solution.n_iter) == (jp.Status.STOPPED, 0)
-        best = min(plan.badness(s) for s in ended)
-        assert plan.badness(solution) == pytest.approx(best, abs=1e-6)
+        best = min(fit_plan.badness(s) for s in ended)
+        assert fit_plan.badness(solution) == pytest.approx(best, abs=1e-6)
         assert np.isfinite(solution.pmf.log_probability(ROWS)).all()
 
     def test_ctrl_c_ends_several_fits(self, monkeypatch):
-        wrapped = failing(plan.point_of_merged_rows, [], {2}, KeyboardInterrupt)
-        monkeypatch.setattr(plan, "point_of_merged_rows", wrapped)
+        wrapped = failing(fit_plan.point_of_merged_rows, [], {2}, KeyboardInterrupt)
+        monkeypatch.setattr(fit_plan, "point_of_merged_rows", wrapped)
         solution = fit(n_init=3)
         assert [restart.status for restart in solution.restarts] == [jp.Status.STOPPED]
 
     @pytest.mark.parametrize("kind", KINDS)
     @pytest.mark.parametrize("error", [jp.JointPMFError, np.linalg.LinAlgError, OverflowError])
     def test_one_that_fails_is_said_and_not_fatal(self, monkeypatch, caplog, kind, error):
-        monkeypatch.setattr(plan, kind, failing(getattr(plan, kind), [], {1}, error))
+        monkeypatch.setattr(fit_plan, kind, failing(getattr(fit_plan, kind), [], {1}, error))
         solution = fit(max_iter=20)
         assert "call 1 failed" in caplog.text
         assert solution.start.endswith("the best of 4 starts")
@@ -522,7 +522,7 @@ class TestCandidates:
 
     def test_all_that_fail_raise(self, monkeypatch):
         for kind in self.KINDS:
-            monkeypatch.setattr(plan, kind, failing(None, [], range(99)))
+            monkeypatch.setattr(fit_plan, kind, failing(None, [], range(99)))
         with pytest.raises(jp.JointPMFError, match="failed"):
             fit()
 
@@ -549,21 +549,21 @@ class TestSampledStarts:
             assert len(first) == 1
             others = np.setdiff1d(np.arange(len(rows)), first)
             noted.append(rows.taken(np.sort(generator.permutation(others)[:20])))
-            return plan.MIN_CANDIDATES, noted[-1]
+            return fit_plan.MIN_CANDIDATES, noted[-1]
 
-        monkeypatch.setattr(plan.FitPlan, "_affordable", few)
+        monkeypatch.setattr(fit_plan.FitPlan, "_affordable", few)
         return noted
 
     def test_they_are_a_part_of_the_rows_if_work_is_scarce(self, monkeypatch):
-        monkeypatch.setattr(plan, "START_WORK", 1e6)
-        monkeypatch.setattr(plan, "MIN_ROWS_PER_COMPONENT", 10)
-        sizes, loop = [], plan.iterate
+        monkeypatch.setattr(fit_plan, "START_WORK", 1e6)
+        monkeypatch.setattr(fit_plan, "MIN_ROWS_PER_COMPONENT", 10)
+        sizes, loop = [], fit_plan.iterate
 
         def noted(em, *args, **options):
             sizes.append(len(em.expectation.rows))
             return loop(em, *args, **options)
 
-        monkeypatch.setattr(plan, "iterate", noted)
+        monkeypatch.setattr(fit_plan, "iterate", noted)
         solution = fit(max_iter=20)
         *tried, last = sizes
         assert (len(tried) > 1, set(tried), last > 200) == (True, {30}, True)
@@ -685,13 +685,13 @@ class TestSmoothing:
 
 def note_solutions(monkeypatch):
     """Return a list that every run of the loop adds its solution to."""
-    ended, loop = [], plan.iterate
+    ended, loop = [], fit_plan.iterate
 
     def noted(*args, **options):
         ended.append(loop(*args, **options))
         return ended[-1]
 
-    monkeypatch.setattr(plan, "iterate", noted)
+    monkeypatch.setattr(fit_plan, "iterate", noted)
     return ended
 
 
@@ -757,8 +757,8 @@ class Spy:
     """Note what a class was called with, and call it."""
 
     def __init__(self, monkeypatch, name):
-        self.calls, self.cls = [], getattr(plan, name)
-        monkeypatch.setattr(plan, name, self)
+        self.calls, self.cls = [], getattr(fit_plan, name)
+        monkeypatch.setattr(fit_plan, name, self)
 
     def __call__(self, *args):
         self.calls.append(args)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import jointpmf as jp
-from jointpmf import plan
+from jointpmf import fit_plan
+from jointpmf.fit_plan import FitPlan
 from jointpmf.latent import CRITERIA, information_criteria, n_free_parameters
-from jointpmf.plan import FitPlan
 from jointpmf.rank import RankScore
 
 DOMAIN = jp.Domain.of_sizes([4, 3, 5, 3, 4, 4])
@@ -39,7 +39,7 @@ UNIQUE = np.array([[(k >> b) & 1 for b in range(7)] for k in range(100)])
 @pytest.fixture(autouse=True)
 def few_starts(monkeypatch):
     """Try one start of each kind, where many would only take their time."""
-    monkeypatch.setattr(plan, "MAX_CANDIDATES", 4)
+    monkeypatch.setattr(fit_plan, "MAX_CANDIDATES", 4)
 
 
 @pytest.fixture
@@ -273,7 +273,7 @@ class TestChoice:
             assert score.log_likelihood == pytest.approx(-min(s.objective for s in same))
 
     def test_of_a_small_table_no_rank_is_worse_than_the_default_fit(self, monkeypatch):
-        monkeypatch.setattr(plan, "MAX_CANDIDATES", 32)
+        monkeypatch.setattr(fit_plan, "MAX_CANDIDATES", 32)
         curve = jp.choose_rank(ROWS, range(1, 4), "bic", random_state=0)
         for score in curve.scores:
             solution = jp.fit_rows(ROWS, score.rank, random_state=0)

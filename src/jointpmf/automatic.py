@@ -17,9 +17,9 @@ from jointpmf.domain import MISSING, Domain
 from jointpmf.encoding import Bins, Codes, encode
 from jointpmf.errors import at_least_zero, whole_number
 from jointpmf.fit import fit_marginals
+from jointpmf.fit_plan import FitData, FitPlan, check_table
 from jointpmf.likelihood import loop_options
 from jointpmf.marginals import MarginalSet, checked_weights
-from jointpmf.plan import FitData, FitPlan, check_table
 from jointpmf.pmf import average, seeded_generator
 from jointpmf.progress import progress_bar
 from jointpmf.solvers.algebraic import EXACT

@@ -19,9 +19,9 @@ import numpy as np
 from jointpmf.domain import MISSING, Domain
 from jointpmf.encoding import Bins, Codes, encode, some_cells
 from jointpmf.errors import JointPMFError, one_of, whole_number
+from jointpmf.fit_plan import FitData, FitPlan, hiding_cells
 from jointpmf.likelihood import loop_options
 from jointpmf.marginals import checked_weights
-from jointpmf.plan import FitData, FitPlan, hiding_cells
 from jointpmf.pmf import JointPMF, average, seeded_generator
 from jointpmf.progress import progress_bar
 from jointpmf.ratings import Ratings, with_unrated_items

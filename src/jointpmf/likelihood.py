@@ -12,11 +12,19 @@ from jointpmf.domain import Domain
 from jointpmf.encoding import Bins, encode
 from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
 from jointpmf.fit import fit_marginals
+from jointpmf.fit_plan import (
+    FitData,
+    FitPlan,
+    Recoverable,
+    Splitter,
+    badness,
+    check_table,
+    splitter,
+)
 from jointpmf.marginals import MarginalSet, checked_weights
-from jointpmf.plan import FitData, FitPlan, Recoverable, Splitter, badness, check_table, splitter
 from jointpmf.pmf import JointPMF, average, seeded_generator
 from jointpmf.solvers.loop import Callback, Restart, Solution, Status
-from jointpmf.solvers.rows import Rows, mean_log_likelihood
+from jointpmf.solvers.rows import TableRows, mean_log_likelihood
 from jointpmf.threads import one_blas_thread
 
 logger = logging.getLogger("jointpmf")
@@ -180,7 +188,7 @@ def _average_of(
     n_average: int,
     n_init: int,
     generator: np.random.Generator,
-    rows: Rows,
+    rows: TableRows,
 ) -> Solution:
     """Return the average of several fits, each from a start and with a split of its own."""
     if plan.start == "auto":
@@ -218,7 +226,7 @@ def _child(generator: np.random.Generator) -> np.random.Generator:
     return np.random.default_rng(generator.integers(2**63))
 
 
-def _log_what_is_odd(rows: Rows, rank: int) -> None:
+def _log_what_is_odd(rows: TableRows, rank: int) -> None:
     if rows.n_empty:
         logger.info("%d rows have no observed cell and are ignored", rows.n_empty)
     if rank > len(rows):

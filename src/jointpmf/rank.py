@@ -14,10 +14,10 @@ import numpy as np
 from jointpmf.domain import MISSING, Domain
 from jointpmf.encoding import Bins, Codes, encode
 from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
+from jointpmf.fit_plan import FitData, FitPlan, badness, check_table, some_rows
 from jointpmf.latent import CRITERIA, information_criteria, n_free_parameters
 from jointpmf.likelihood import loop_options
 from jointpmf.marginals import checked_weights
-from jointpmf.plan import FitData, FitPlan, badness, check_table, some_rows
 from jointpmf.pmf import JointPMF, seeded_generator
 from jointpmf.progress import progress_bar
 from jointpmf.solvers.loop import Solution, Status
@@ -291,7 +291,7 @@ def _fit(
 
     Where a fit takes long it is only one, from the smaller model.
     """
-    is_small = len(data.rows.cells) * plan.rank < FEW_CELLS
+    is_small = data.rows.n_cells * plan.rank < FEW_CELLS
     plans = [plan] if is_small or smaller is None else []
     if smaller is not None:
         starts = [

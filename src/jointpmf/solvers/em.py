@@ -13,7 +13,7 @@ from scipy.sparse import sparray
 
 from jointpmf.solvers.loop import State
 from jointpmf.solvers.objective import Point
-from jointpmf.solvers.rows import SMALLEST, Expectation, Rows
+from jointpmf.solvers.rows import SMALLEST, AnyRows
 
 FIRST_STRIDE, STRIDE_GROWTH = 4.0, 4.0
 """Longest extrapolation at first, and what a success at that length multiplies it by."""
@@ -36,7 +36,7 @@ class EM:
 
     Parameters
     ----------
-    rows : Rows
+    rows : Rows, or what else has their E-step
         What was observed.
     rank : int
         Number of components.
@@ -54,14 +54,15 @@ class EM:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: AnyRows,
         rank: int,
         pseudo_counts: np.ndarray | None = None,
         accelerated: bool = True,
         kernel: sparray | None = None,
     ) -> None:
         self.domain = rows.domain
-        self.expectation = Expectation(rows, rank)
+        self.expectation = rows.expectation(rank)
+        self._total = rows.total
         self.accelerated = accelerated and kernel is None
         self._prior = pseudo_counts
         self._kernel = kernel
@@ -119,7 +120,7 @@ class EM:
             log_likelihood += float((self._prior * logs).sum())
         return EMState(
             self.expectation.point(stack),
-            -log_likelihood / self.expectation.rows.total,
+            -log_likelihood / self._total,
             stack=stack,
             next_stack=self._feasible(counts, stack),
         )

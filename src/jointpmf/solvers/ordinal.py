@@ -17,7 +17,7 @@ from scipy.stats import qmc
 from jointpmf.domain import Domain, Variable
 from jointpmf.errors import JointPMFError
 from jointpmf.solvers.objective import Point
-from jointpmf.solvers.rows import Rows
+from jointpmf.solvers.rows import Rows, TableRows
 
 LEAST_POPULAR = 1e-4
 """What is added to the popularity of every level: one that was never seen may be a neighbour."""
@@ -41,7 +41,7 @@ TAIL = 1e-4
 """Probability beyond which no point lies, on either side of a factor."""
 
 
-def neighbour_kernel(rows: Rows, bandwidth: float) -> sparray:
+def neighbour_kernel(rows: TableRows, bandwidth: float) -> sparray:
     """Return how counts of ordered variables spread to neighbouring levels (docs/math.md, eq. 25).
 
     Column j says where a count of level j goes: K(i, j) ∝ P(i) exp(−(i − j)² / 2 bandwidth²).
@@ -64,7 +64,7 @@ def is_ordered(variable: Variable) -> bool:
     return variable.values is not None and bool((np.diff(variable.values) > 0).all())
 
 
-def _popularity(rows: Rows, n: int) -> np.ndarray:
+def _popularity(rows: TableRows, n: int) -> np.ndarray:
     first, end = rows.domain.offsets[n : n + 2]
     return rows.marginal[first:end] + LEAST_POPULAR
 
@@ -83,7 +83,7 @@ def n_factors(rank: int, n_variables: int) -> int:
 
 
 def point_along_factors(
-    rows: Rows,
+    rows: TableRows,
     rank: int,
     generator: np.random.Generator,
     models: dict[int, FactorModel] | None = None,
@@ -111,9 +111,9 @@ def point_along_factors(
     return Point(np.full(rank, 1 / rank), factors)
 
 
-def _sample_of(rows: Rows) -> Rows:
+def _sample_of(rows: TableRows) -> Rows:
     if len(rows) <= MAX_ROWS:
-        return rows
+        return rows if isinstance(rows, Rows) else rows.taken(np.arange(len(rows)))
     chosen = np.random.default_rng(0).choice(len(rows), MAX_ROWS, replace=False)
     return rows.taken(np.sort(chosen))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Protocol
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from jointpmf.solvers.vectors import (
     multiply_long_row,
     multiply_row,
 )
-from jointpmf.threads import run_all
+from jointpmf.threads import row_blocks, run_all
 
 BLOCK_ROWS = 64
 """Rows whose posteriors are held at once; any number gives the same bits."""
@@ -48,6 +49,60 @@ POWERS = np.append(2.0 ** -np.arange(1000), 0.0)
 """Powers of two by which one component may lie behind another; further behind is zero."""
 
 IMPOSSIBLE = -(2**62)
+
+
+MOST_LISTED = 2**28
+"""Bytes of the longest list of cells that is made of a whole table; longer ones stay columns."""
+
+LISTED_AT_ONCE = 2**17
+"""Cells of such columns that are listed at a time, so that they stay near the processor."""
+
+PROBE_ROWS = 2**16
+"""Rows that tell whether rows repeat often enough to be worth finding."""
+
+
+class ExpectedCounts(Protocol):
+    """The E-step of some rows for models of one rank, wherever the rows are."""
+
+    rank: int
+
+    def empty_stack(self) -> np.ndarray:
+        """Return a stack of zeros."""
+
+    def stack(self, point: Point) -> np.ndarray:
+        """Return a point as a stack."""
+
+    def point(self, stack: np.ndarray) -> Point:
+        """Return the point that a stack is."""
+
+    def counts(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return how often each level is expected with each component, and Σ log-likelihood."""
+
+
+class AnyRows(Protocol):
+    """What EM needs of the rows of a table, wherever they are."""
+
+    @property
+    def domain(self) -> Domain:
+        """What can happen."""
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows."""
+
+    @property
+    def marginal(self) -> np.ndarray:
+        """The probability of each level of each variable."""
+
+    def expectation(self, rank: int) -> ExpectedCounts:
+        """Return the E-step for models of a rank."""
+
+
+def marginal_of_counts(counts: np.ndarray, domain: Domain) -> np.ndarray:
+    """Return the probability of each level of each variable, uniform where nothing was seen."""
+    totals = np.repeat(np.add.reduceat(counts, domain.offsets[:-1]), domain.sizes)
+    uniform = 1.0 / np.repeat(domain.sizes, domain.sizes)
+    return np.divide(counts, totals, out=uniform, where=totals > 0)
 
 
 @dataclass(frozen=True)
@@ -74,12 +129,23 @@ class Rows:
     def of_codes(cls, codes: Codes, sample_weight: np.ndarray | None = None) -> Rows:
         """Return the distinct rows of a table in an order that does not depend on its own."""
         columns, weights, n_empty = _distinct_columns(codes, sample_weight)
-        ptr = np.zeros(columns.shape[1] + 1, np.int64)
-        np.cumsum((columns >= 0).sum(axis=0), out=ptr[1:])
-        n_levels = int(codes.domain.offsets[-1])
-        cells = np.empty(ptr[-1], np.uint16 if n_levels < 2**16 else np.uint32)
-        list_cells(columns, codes.domain.offsets, ptr, cells)
-        return cls(codes.domain, cells, ptr, weights, n_empty)
+        return cls.of_columns(codes.domain, columns, weights, n_empty)
+
+    @classmethod
+    def of_columns(
+        cls, domain: Domain, columns: np.ndarray, weights: np.ndarray, n_empty: int = 0
+    ) -> Rows:
+        """Return rows as they are, from columns of codes."""
+        n_variables, n_rows = columns.shape
+        ptr = np.zeros(n_rows + 1, np.int64)
+        np.cumsum(n_observed(columns), out=ptr[1:])
+        cells = np.empty(ptr[-1], cell_dtype(domain))
+        step = max(LISTED_AT_ONCE // max(n_variables, 1), 1)
+        room, own = np.empty(step * n_variables, cells.dtype), np.empty(step + 1, np.int64)
+        for begin, end in row_blocks(n_rows, step):
+            list_cells(columns, domain.offsets, begin, end, own, room)
+            cells[ptr[begin] : ptr[end]] = room[: own[end - begin]]
+        return cls(domain, cells, ptr, weights, n_empty)
 
     def __len__(self) -> int:
         """Return the number of distinct rows."""
@@ -102,10 +168,16 @@ class Rows:
 
         A variable that no row observes, as may be in a sample of rows, is uniform.
         """
-        sizes = self.domain.sizes
-        totals = np.repeat(np.add.reduceat(self.counts, self.domain.offsets[:-1]), sizes)
-        uniform = 1.0 / np.repeat(sizes, sizes)
-        return np.divide(self.counts, totals, out=uniform, where=totals > 0)
+        return marginal_of_counts(self.counts, self.domain)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of observed cells."""
+        return len(self.cells)
+
+    def expectation(self, rank: int) -> Expectation:
+        """Return the E-step for models of a rank."""
+        return Expectation(self, rank)
 
     def cells_of(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the observed cells of some rows, and for each the position of its row in those."""
@@ -128,6 +200,104 @@ class Rows:
         return Rows(self.domain, self.cells_of(which)[1], ptr, self.weights[which])
 
 
+@dataclass(frozen=True)
+class ColumnRows:
+    """Rows that stay columns of codes, as small as they came; cells are listed when needed.
+
+    Attributes
+    ----------
+    columns : array of shape (variables, rows)
+        Codes, −1 where a cell was not observed.
+    weights, n_empty
+        As those of `Rows`; here rows may repeat, and empty ones have a weight of zero.
+    """
+
+    domain: Domain
+    columns: np.ndarray
+    weights: np.ndarray
+    n_empty: int = 0
+
+    @classmethod
+    def of_codes(cls, codes: Codes, sample_weight: np.ndarray | None = None) -> ColumnRows:
+        """Return the rows of a table: the distinct ones where that is much less, else all."""
+        if _often_repeat(codes):
+            return cls(codes.domain, *_distinct_columns(codes, sample_weight))
+        weights = np.ones(codes.n_rows) if sample_weight is None else sample_weight
+        empty = np.flatnonzero(n_observed(codes.columns) == 0)
+        if len(empty):
+            weights = weights.copy()
+            weights[empty] = 0.0
+        return cls(codes.domain, codes.columns, weights, len(empty))
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.weights)
+
+    @cached_property
+    def total(self) -> float:
+        """The weight of all rows."""
+        return float(self.weights.sum())
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """How often each level of each variable was seen."""
+        counts = np.zeros(int(self.domain.offsets[-1]))
+        for n, first in enumerate(self.domain.offsets[:-1]):
+            add_level_counts(self.columns[n], self.weights, counts[first:])
+        return counts
+
+    @cached_property
+    def marginal(self) -> np.ndarray:
+        """The probability of each level of each variable, over the rows that observe it."""
+        return marginal_of_counts(self.counts, self.domain)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells, observed or not."""
+        return self.columns.size
+
+    @property
+    def codes(self) -> Codes:
+        """The same rows as a table."""
+        return Codes(self.domain, self.columns.T)
+
+    def expectation(self, rank: int) -> Expectation:
+        """Return the E-step for models of a rank."""
+        return Expectation(self, rank)
+
+    def cells_of(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the observed cells of some rows, and for each the position of its row in those."""
+        return self.taken(which).cells_of(np.arange(len(which)))
+
+    def taken(self, which: np.ndarray) -> Rows:
+        """Return some of the rows, with their cells listed."""
+        return Rows.of_columns(self.domain, self.columns[:, which], self.weights[which])
+
+
+TableRows = Rows | ColumnRows
+"""The rows of a table in memory."""
+
+
+def rows_of_codes(codes: Codes, sample_weight: np.ndarray | None = None) -> TableRows:
+    """Return the rows of a table in whichever form is fast and does not take too much memory."""
+    size = codes.array.size * np.dtype(cell_dtype(codes.domain)).itemsize
+    if size <= MOST_LISTED or _often_repeat(codes):
+        return Rows.of_codes(codes, sample_weight)
+    return ColumnRows.of_codes(codes, sample_weight)
+
+
+def cell_dtype(domain: Domain) -> type[np.unsignedinteger]:
+    """Return the type of positions among all levels of all variables."""
+    return np.uint16 if int(domain.offsets[-1]) < 2**16 else np.uint32
+
+
+def _often_repeat(codes: Codes) -> bool:
+    """Tell whether at least half of the rows repeat others, by looking at some."""
+    step = max(codes.n_rows // PROBE_ROWS, 1)
+    firsts, _ = _distinct(codes.columns[:, ::step], codes.domain.sizes)
+    return 2 * len(firsts) <= -(-codes.n_rows // step)
+
+
 def distinct_codes(codes: Codes, sample_weight: np.ndarray | None) -> tuple[Codes, np.ndarray]:
     """Return the distinct rows of a table, in an order of their own, and their weights."""
     columns, weights, _ = _distinct_columns(codes, sample_weight)
@@ -139,7 +309,7 @@ def _distinct_columns(
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Return the columns of the distinct rows, their weights, and how many rows were empty."""
     weights = np.ones(codes.n_rows) if sample_weight is None else sample_weight
-    observed = (codes.columns >= 0).any(axis=0)
+    observed = n_observed(codes.columns) > 0
     used = np.flatnonzero(observed & (weights > NEGLIGIBLE * weights.sum()))
     columns = codes.columns if len(used) == codes.n_rows else codes.columns[:, used]
     firsts, inverse = _distinct(columns, codes.domain.sizes)
@@ -162,27 +332,18 @@ def _distinct(columns: np.ndarray, sizes: tuple[int, ...]) -> tuple[np.ndarray, 
     return firsts, inverse
 
 
-class Expectation:
-    """The E-step of some rows for models of one rank, with its working memory.
+class Stacks:
+    """Models of one rank as `stacks`, in the form that the E-step reads.
 
-    A model is a `stack`: the factors of all variables, one row per level, and the weights as the
-    last row; columns are padded with zeros to whole vectors.
+    A stack has the factors of all variables, one row per level, and the weights as the last row;
+    columns are padded with zeros to whole vectors.
     """
 
-    def __init__(self, rows: Rows, rank: int) -> None:
-        self.rows, self.rank = rows, rank
+    def __init__(self, domain: Domain, rank: int) -> None:
+        self.rank = rank
         self.lanes = (0,) * _panel_width(rank)
         self.width = -(-rank // len(self.lanes)) * len(self.lanes)
-        self.n_levels = int(rows.domain.offsets[-1])
-        size = 8 * (self.n_levels + 1) * self.width
-        n_chunks = min(len(rows) // CHUNK_ROWS, MAX_CHUNKS, CHUNK_BYTES // size)
-        self._bounds = np.linspace(0, len(rows), max(n_chunks, 1) + 1).astype(np.int64)
-        self._logs = np.empty(len(rows))
-
-    @cached_property
-    def _counts(self) -> list[np.ndarray]:
-        """The sums of each chunk; who asks for log-likelihoods only needs none."""
-        return [self.empty_stack() for _ in self._bounds[1:]]
+        self.n_levels = int(domain.offsets[-1])
 
     def empty_stack(self) -> np.ndarray:
         """Return a stack of zeros."""
@@ -198,6 +359,23 @@ class Expectation:
     def point(self, stack: np.ndarray) -> Point:
         """Return the point that a stack is."""
         return Point(stack[-1, : self.rank], stack[:-1, : self.rank])
+
+
+class Expectation(Stacks):
+    """The E-step of some rows for models of one rank, with its working memory."""
+
+    def __init__(self, rows: TableRows, rank: int) -> None:
+        super().__init__(rows.domain, rank)
+        self.rows = rows
+        size = 8 * (self.n_levels + 1) * self.width
+        n_chunks = min(len(rows) // CHUNK_ROWS, MAX_CHUNKS, CHUNK_BYTES // size)
+        self._bounds = np.linspace(0, len(rows), max(n_chunks, 1) + 1).astype(np.int64)
+        self._logs = np.empty(len(rows))
+
+    @cached_property
+    def _counts(self) -> list[np.ndarray]:
+        """The sums of each chunk; who asks for log-likelihoods only needs none."""
+        return [self.empty_stack() for _ in self._bounds[1:]]
 
     def counts(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
         """Return how often each level is expected with each component, and Σ log-likelihood."""
@@ -221,30 +399,28 @@ class Expectation:
 
         def chunk(k: int) -> None:
             counts[k][:] = 0
-            add_expected_counts(
-                self.rows.cells,
-                self.rows.ptr,
-                self.rows.weights,
-                stack,
-                n_safe,
-                self._bounds[k],
-                self._bounds[k + 1],
-                BLOCK_ROWS,
-                counts[k],
-                self._logs,
-                self.lanes,
-            )
+            begin, end = self._bounds[k], self._bounds[k + 1]
+            arguments = (n_safe, begin, end, BLOCK_ROWS, counts[k], self._logs, self.lanes)
+            if isinstance(self.rows, Rows):
+                cells, ptr = self.rows.cells, self.rows.ptr
+                add_expected_counts(cells, ptr, self.rows.weights, stack, *arguments)
+            else:
+                room = np.empty(LISTED_AT_ONCE, cell_dtype(self.rows.domain))
+                offsets, columns = self.rows.domain.offsets, self.rows.columns
+                add_expected_counts_of_columns(
+                    columns, offsets, room, self.rows.weights, stack, *arguments
+                )
 
         run_all([partial(chunk, k) for k in range(len(counts))])
 
 
-def log_likelihoods(rows: Rows, pmf: JointPMF) -> np.ndarray:
+def log_likelihoods(rows: TableRows, pmf: JointPMF) -> np.ndarray:
     """Return the log-likelihood of each distinct row under a model."""
     expectation = Expectation(rows, pmf.rank)
     return expectation.log_likelihoods(expectation.stack(Point.of_pmf(pmf)))
 
 
-def mean_log_likelihood(rows: Rows, pmf: JointPMF) -> float:
+def mean_log_likelihood(rows: TableRows, pmf: JointPMF) -> float:
     """Return the mean log-likelihood of the rows, by weight, under a model."""
     return float(np.multiply(rows.weights, log_likelihoods(rows, pmf)).sum()) / rows.total
 
@@ -266,14 +442,47 @@ def row_keys(columns, radix):
 
 
 @compiled
-def list_cells(columns, offsets, ptr, cells):
-    """Set cells[ptr[row]:ptr[row + 1]] to the row's observed cells, as positions in the stack."""
-    for row in range(columns.shape[1]):
-        at = ptr[row]
-        for n in range(len(columns)):
-            if columns[n, row] >= 0:
-                cells[at] = offsets[n] + columns[n, row]
-                at += 1
+def n_observed(columns):
+    """Return how many cells of each row are observed."""
+    counts = np.zeros(columns.shape[1], np.int32)
+    for n in range(len(columns)):
+        for row in range(len(counts)):
+            counts[row] += columns[n, row] >= 0
+    return counts
+
+
+@compiled
+def add_level_counts(column, weights, counts):
+    """Add the weight of each row to the count of its level."""
+    for row in range(len(column)):
+        if column[row] >= 0:
+            counts[column[row]] += weights[row]
+
+
+@compiled
+def list_cells(columns, offsets, begin, end, ptr, cells):
+    """Set cells[ptr[k]:ptr[k + 1]] to the observed cells of row begin + k, and ptr with it.
+
+    Cells are positions in the stack. Columns are read along their length, as they lie in memory.
+    """
+    size = end - begin
+    n_variables = len(columns)
+    room = np.empty(size, np.int64)
+    for k in range(size):
+        room[k] = k * n_variables
+    for n in range(n_variables):
+        column = columns[n, begin:end]
+        first = offsets[n]
+        for k in range(size):
+            cells[room[k]] = first + column[k]
+            room[k] += column[k] >= 0
+    ptr[0] = 0
+    for k in range(size):
+        count = room[k] - k * n_variables
+        if ptr[k] < k * n_variables:
+            for c in range(count):
+                cells[ptr[k] + c] = cells[k * n_variables + c]
+        ptr[k + 1] = ptr[k] + count
 
 
 @compiled
@@ -332,6 +541,32 @@ def add_expected_counts(
                 add_row(
                     counts, prior, posterior, k, scale, first, cells, ptr[row], ptr[row + 1], lanes
                 )
+
+
+@compiled
+def add_expected_counts_of_columns(
+    columns, offsets, room, row_weights, factors, n_safe, begin, end, block, counts, logs, lanes
+):
+    """Do as `add_expected_counts`, from columns of codes; `room` is where cells are listed."""
+    step = max(min(len(room) // max(len(columns), 1), end - begin) // block, 1) * block
+    cells = room if len(room) >= step * len(columns) else np.empty(step * len(columns), room.dtype)
+    ptr = np.empty(step + 1, np.int64)
+    for first in range(begin, end, step):
+        last = min(first + step, end)
+        list_cells(columns, offsets, first, last, ptr, cells)
+        add_expected_counts(
+            cells,
+            ptr,
+            row_weights[first:last],
+            factors,
+            n_safe,
+            0,
+            last - first,
+            block,
+            counts,
+            logs[first:last],
+            lanes,
+        )
 
 
 @compiled

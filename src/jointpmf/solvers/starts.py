@@ -17,7 +17,7 @@ from jointpmf.pmf import JointPMF
 from jointpmf.solvers.algebraic import Groups, grown, point_of_groups, room_of
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.objective import Point
-from jointpmf.solvers.rows import Rows
+from jointpmf.solvers.rows import TableRows
 from jointpmf.threads import one_blas_thread
 
 SURPLUS, SURPLUS_STEPS = 2, 5
@@ -47,7 +47,7 @@ def mixed(point: Point, marginal: np.ndarray, part: float) -> Point:
     return Point(point.weights, (1 - part) * point.factors + part * marginal[:, None])
 
 
-def point_at_rows(rows: Rows, rank: int, generator: np.random.Generator) -> Point:
+def point_at_rows(rows: TableRows, rank: int, generator: np.random.Generator) -> Point:
     """Return components that lean towards one row of the data each, chosen by weight."""
     domain = rows.domain
     chosen = generator.choice(len(rows), rank, len(rows) < rank, rows.weights / rows.total)
@@ -60,7 +60,7 @@ def point_at_rows(rows: Rows, rank: int, generator: np.random.Generator) -> Poin
     return Point(np.full(rank, 1 / rank), factors)
 
 
-def point_of_merged_rows(rows: Rows, rank: int, generator: np.random.Generator) -> Point:
+def point_of_merged_rows(rows: TableRows, rank: int, generator: np.random.Generator) -> Point:
     """Return a point that began with a surplus of components, merged where that loses least."""
     return _settled(rows, point_at_rows(rows, SURPLUS * rank, generator), rank)
 
@@ -70,7 +70,9 @@ def can_merge(domain: Domain, rank: int) -> bool:
     return (SURPLUS * rank) ** 2 * int(domain.offsets[-1]) <= MAX_MERGED
 
 
-def enlarged_point(pmf: JointPMF, rows: Rows, rank: int, generator: np.random.Generator) -> Point:
+def enlarged_point(
+    pmf: JointPMF, rows: TableRows, rank: int, generator: np.random.Generator
+) -> Point:
     """Return a point of larger rank than a model, to which components at rows were added."""
     added = point_at_rows(rows, rank, generator)
     weights = np.concatenate([pmf.weights, added.weights]) / 2
@@ -78,7 +80,7 @@ def enlarged_point(pmf: JointPMF, rows: Rows, rank: int, generator: np.random.Ge
     return _settled(rows, Point(weights, factors), rank)
 
 
-def _settled(rows: Rows, point: Point, rank: int) -> Point:
+def _settled(rows: TableRows, point: Point, rank: int) -> Point:
     """Return what some EM steps and then mergers make of too many components."""
     em = EM(rows, len(point.weights))
     state = em.start(point)

@@ -21,7 +21,7 @@ from jointpmf.solvers.held_out import PATIENCE, HeldOut, HeldOutCells
 from jointpmf.solvers.loop import Solution, Status, Validation, iterate
 from jointpmf.solvers.objective import Point
 from jointpmf.solvers.ordinal import FactorModel, neighbour_kernel, point_along_factors
-from jointpmf.solvers.rows import Rows, log_likelihoods
+from jointpmf.solvers.rows import AnyRows, Rows, TableRows, log_likelihoods, rows_of_codes
 from jointpmf.solvers.starts import (
     INTERIOR,
     can_merge,
@@ -64,7 +64,7 @@ class FitData:
 
     codes: Codes
     weights: np.ndarray | None
-    rows: Rows
+    rows: TableRows
     held_out: Validation | None = None
     factor_models: dict[int, FactorModel] = field(default_factory=dict)
 
@@ -73,7 +73,7 @@ class FitData:
         cls, codes: Codes, weights: np.ndarray | None, held_out: Validation | None = None
     ) -> FitData:
         """Return the data of a table."""
-        return cls(codes, weights, Rows.of_codes(codes, weights), held_out)
+        return cls(codes, weights, rows_of_codes(codes, weights), held_out)
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,11 @@ class FitPlan:
     def _iterate(self, data: FitData, point: Point, **options: Any) -> Solution:
         # with a validation part the path matters and not only its end: no extrapolation
         kernel = neighbour_kernel(data.rows, self.bandwidth) if self.bandwidth else None
-        em = EM(data.rows, self.rank, self._prior(data.rows), data.held_out is None, kernel)
+        em = EM(data.rows, self.rank, self.prior(data.rows), data.held_out is None, kernel)
         return iterate(em, point, validation=data.held_out, **options)
 
-    def _prior(self, rows: Rows) -> np.ndarray | None:
+    def prior(self, rows: AnyRows) -> np.ndarray | None:
+        """Return the pseudo-counts of each level, or None without smoothing."""
         if not self.smoothing:
             return None
         sizes = np.repeat(rows.domain.sizes, rows.domain.sizes)
@@ -130,7 +131,7 @@ class FitPlan:
         marginal = (1 - UNSEEN) * rows.marginal + UNSEEN / sizes
         return (self.smoothing * sizes * marginal)[:, None]
 
-    def _possible(self, point: Point, rows: Rows) -> Point:
+    def _possible(self, point: Point, rows: TableRows) -> Point:
         """Return a start under which all rows can happen."""
         n_impossible = np.isneginf(log_likelihoods(rows, point.to_pmf(rows.domain))).sum()
         if n_impossible:
@@ -177,12 +178,14 @@ class FitPlan:
         best, name = next(pair for pair in found if badness(pair[0]) <= least + AGREEMENT)
         return best, f"{name}: the best of {len(found)} starts", is_stopped
 
-    def _affordable(self, rows: Rows, generator: np.random.Generator) -> tuple[int, Rows | None]:
+    def _affordable(
+        self, rows: TableRows, generator: np.random.Generator
+    ) -> tuple[int, Rows | None]:
         """Return how many starts to try, and on which rows if all would take too long."""
         if self.rank == 1:
             return 1, None  # there is one optimum
         passes = 2 * CANDIDATE_STEPS
-        work = len(rows.cells) * self.rank + STEP_WORK
+        work = rows.n_cells * self.rank + STEP_WORK
         n_candidates = int(START_WORK / (passes * work))
         if n_candidates >= MIN_CANDIDATES:
             return min(n_candidates, MAX_CANDIDATES), None
@@ -295,7 +298,7 @@ def _holding_out(data: FitData, codes: Codes, weights: np.ndarray | None, plan: 
     return replace(data, held_out=HeldOut(rows, plan.rank))
 
 
-def _unknown(codes: Codes, fitted: Rows, plan: FitPlan) -> np.ndarray:
+def _unknown(codes: Codes, fitted: TableRows, plan: FitPlan) -> np.ndarray:
     """Return which cells hold a level that was not fitted, which is impossible unless smoothed.
 
     Such rows cost the same under every iterate but the first, which they must not decide for.

@@ -1,0 +1,266 @@
+"""Tables that are not in memory at once: rows in parts, and sums over the parts.
+
+Everything a fit asks of rows is a sum: counts of levels and of subsets, the expected counts of an
+EM step, the smallest of random keys. So whoever holds the parts (a file, Dask, Spark) only has to
+run a *task* on each of them and to merge what comes out; a task is small, and so is its result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
+
+from jointpmf.counting import Subset, count_tables
+from jointpmf.domain import Domain
+from jointpmf.encoding import Codes
+from jointpmf.errors import JointPMFError
+from jointpmf.fit_plan import FitData, FitPlan
+from jointpmf.marginals import MarginalCounts, MarginalSet, names_of_order
+from jointpmf.pmf import JointPMF
+from jointpmf.solvers.em import EM
+from jointpmf.solvers.loop import Solution, iterate
+from jointpmf.solvers.objective import Point
+from jointpmf.solvers.rows import ColumnRows, Stacks, marginal_of_counts
+from jointpmf.solvers.starts import mixed
+from jointpmf.tables import Table, add
+
+SAMPLE_ROWS, SAMPLE_CELLS = 50_000, 10**7
+"""Rows at most, and their cells, on which the start of a fit is found."""
+
+SAMPLE_LIFT = 0.01
+"""Part of the marginals of all rows in a start that was found on some: what the sample did not
+see may happen."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a table, and which part of it they are."""
+
+    index: int
+    rows: ColumnRows
+
+    @classmethod
+    def of_codes(cls, index: int, codes: Codes, weights: np.ndarray | None = None) -> Part:
+        """Return a part of a table."""
+        return cls(index, ColumnRows.of_codes(codes, weights))
+
+
+class Sum(Protocol):
+    """What a task returns, of a size that does not grow with the rows."""
+
+    def merged(self, other: Self) -> Self:
+        """Return the sum over the parts of both."""
+
+
+S = TypeVar("S", bound=Sum)
+S_co = TypeVar("S_co", bound=Sum, covariant=True)
+
+
+class Task(Protocol[S_co]):
+    """What is done with each part; a small object that can travel."""
+
+    def __call__(self, part: Part) -> S_co:
+        """Return this part's share."""
+
+
+class Parts(Protocol):
+    """A table in parts, and who works on them."""
+
+    domain: Domain
+
+    def total(self, task: Task[S]) -> S:
+        """Return the sum of a task's results over all parts, always in the same order."""
+
+
+@dataclass(frozen=True)
+class LevelCounts:
+    """How often each level was seen, how many rows there are, and what they weigh."""
+
+    counts: np.ndarray
+    n_rows: int
+    weight: float
+    n_empty: int
+
+    def merged(self, other: LevelCounts) -> LevelCounts:
+        """Return the counts of both."""
+        return LevelCounts(
+            self.counts + other.counts,
+            self.n_rows + other.n_rows,
+            self.weight + other.weight,
+            self.n_empty + other.n_empty,
+        )
+
+
+@dataclass(frozen=True)
+class CountLevels:
+    """The task of counting levels."""
+
+    def __call__(self, part: Part) -> LevelCounts:
+        """Return the counts of a part."""
+        rows = part.rows
+        return LevelCounts(rows.counts, len(rows), rows.total, rows.n_empty)
+
+
+@dataclass(frozen=True)
+class SubsetCounts:
+    """How often each cell of each subset was seen."""
+
+    tables: list[Table]
+
+    def merged(self, other: SubsetCounts) -> SubsetCounts:
+        """Return the counts of both."""
+        return SubsetCounts([add(a, b) for a, b in zip(self.tables, other.tables, strict=True)])
+
+
+@dataclass(frozen=True)
+class CountSubsets:
+    """The task of counting subsets of the variables."""
+
+    subsets: Sequence[Subset]
+
+    def __call__(self, part: Part) -> SubsetCounts:
+        """Return the counts of a part."""
+        return SubsetCounts(count_tables(part.rows.codes, self.subsets, part.rows.weights))
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What an EM step needs to know of rows: expected counts, and the log-likelihood."""
+
+    counts: np.ndarray
+    log_likelihood: float
+
+    def merged(self, other: Expected) -> Expected:
+        """Return the sums of both."""
+        return Expected(self.counts + other.counts, self.log_likelihood + other.log_likelihood)
+
+
+@dataclass(frozen=True)
+class Expect:
+    """The task of an E-step at one model."""
+
+    stack: np.ndarray
+    rank: int
+
+    def __call__(self, part: Part) -> Expected:
+        """Return the expected counts of a part."""
+        return Expected(*part.rows.expectation(self.rank).counts(self.stack))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The rows with the smallest random keys, of those seen so far."""
+
+    keys: np.ndarray
+    columns: np.ndarray
+    size: int
+
+    def merged(self, other: Sample) -> Sample:
+        """Return the smallest keys of both."""
+        keys = np.concatenate([self.keys, other.keys])
+        columns = np.concatenate([self.columns, other.columns], axis=1)
+        kept = np.argsort(keys, kind="stable")[: self.size]
+        return Sample(keys[kept], columns[:, kept], self.size)
+
+
+@dataclass(frozen=True)
+class DrawSample:
+    """The task of drawing rows without replacement, the heavier ones more often."""
+
+    size: int
+    seed: int
+
+    def __call__(self, part: Part) -> Sample:
+        """Return a part's rows with the smallest keys."""
+        rows = part.rows
+        keys = np.random.default_rng((self.seed, part.index)).exponential(size=len(rows))
+        with np.errstate(divide="ignore"):
+            keys = np.where(rows.weights > 0, keys / rows.weights, np.inf)
+        kept = np.argsort(keys, kind="stable")[: self.size]
+        kept = kept[np.isfinite(keys[kept])]
+        return Sample(keys[kept], rows.columns[:, kept], self.size)
+
+
+class PartedRows:
+    """Rows in parts, as EM sees them."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.domain = parts.domain
+
+    @cached_property
+    def levels(self) -> LevelCounts:
+        """How often each level was seen, and the size of it all."""
+        return self.parts.total(CountLevels())
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows."""
+        return self.levels.weight
+
+    @cached_property
+    def marginal(self) -> np.ndarray:
+        """The probability of each level of each variable."""
+        return marginal_of_counts(self.levels.counts, self.domain)
+
+    def expectation(self, rank: int) -> PartedExpectation:
+        """Return the E-step for models of a rank."""
+        return PartedExpectation(self.parts, rank)
+
+    def sample(self, size: int, seed: int) -> Codes:
+        """Return some rows, drawn without replacement."""
+        return Codes(self.domain, self.parts.total(DrawSample(size, seed)).columns.T)
+
+    def marginals(self, order: int) -> MarginalSet:
+        """Return all marginals of an order, counted in one pass."""
+        counts = MarginalCounts(self.domain, names_of_order(self.domain, order))
+        counts.tables = self.parts.total(CountSubsets(counts.subsets)).tables
+        return counts.to_marginals()
+
+
+class PartedExpectation(Stacks):
+    """The E-step over rows in parts: one pass, only sums come back."""
+
+    def __init__(self, parts: Parts, rank: int) -> None:
+        super().__init__(parts.domain, rank)
+        self._parts = parts
+
+    def counts(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return how often each level is expected with each component, and Σ log-likelihood."""
+        found = self._parts.total(Expect(stack, self.rank))
+        return found.counts, found.log_likelihood
+
+
+def fit_parted_rows(rows: PartedRows, plan: FitPlan, generator: np.random.Generator) -> Solution:
+    """Return the maximum-likelihood fit to rows in parts, its start found on a sample of them.
+
+    Every iteration is one or two passes over the parts, with the same steps as in memory.
+    """
+    begin = time.perf_counter()
+    if not rows.total > 0:
+        raise JointPMFError("no row has an observed cell and a weight")
+    unseen = [name for n, name in enumerate(rows.domain.names) if not _is_seen(rows, n)]
+    if unseen:
+        raise JointPMFError(f"column {unseen[0]!r} has no observed cell")
+    if isinstance(plan.start, JointPMF):
+        point, name = Point.of_pmf(plan.start), "given: a JointPMF"
+    else:
+        size = min(SAMPLE_ROWS, max(SAMPLE_CELLS // len(rows.domain), 1))
+        sample = rows.sample(size, int(generator.integers(2**31)))
+        first = replace(plan, options=plan.options | {"max_iter": 0, "callback": None})
+        found = first.run(FitData.of_codes(sample, None), generator)
+        point = mixed(Point.of_pmf(found.pmf), rows.marginal, SAMPLE_LIFT)
+        name = f"{found.start}, on a sample of {sample.n_rows} rows"
+    em = EM(rows, plan.rank, plan.prior(rows))
+    solution = iterate(em, point, **plan.options, begin=begin)
+    return replace(solution, start=name)
+
+
+def _is_seen(rows: PartedRows, n: int) -> bool:
+    first, end = rows.domain.offsets[n : n + 2]
+    return bool(rows.levels.counts[first:end].any())
