@@ -18,6 +18,7 @@ from jointpmf.solvers.algebraic import EXACT, algebraic_start
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.auto import SweepsThenNewton
 from jointpmf.solvers.curvature import Curvature
+from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.loop import Callback, Solution, Solver, Status, iterate
 from jointpmf.solvers.newton import Newton
 from jointpmf.solvers.objective import CoupledLeastSquares, Point
@@ -107,21 +108,21 @@ def fit_marginals(
     generator = seeded_generator(random_state)
     problem = CoupledLeastSquares(marginals, rank, weighting)
     first = _start(marginals, problem, start, generator)
-    is_unique = first.is_exact or _is_unique(problem, generator)
-    if method == "auto" and is_unique is False:
+    unique = first.is_exact or is_unique(_curvature(problem), rank, generator)
+    if method == "auto" and unique is False:
         tol = max(tol, VALLEY_TOL)
     options: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "callback": callback}
     held_out = None if validation is None else _Judged(validation, problem.domain)
     solution = iterate(_solver(method, problem), first.point, validation=held_out, **options)
     solution = replace(solution, start=f"{first.name}: {first.reason}", marginals=marginals)
     is_certain = first.is_certain or validation is not None
-    if method == "auto" and is_unique is not False and not is_certain:
+    if method == "auto" and unique is not False and not is_certain:
         solution = _agreed_best(problem, solution, generator, options)
-    if solution.status is Status.CONVERGED and is_unique is False:
+    if solution.status is Status.CONVERGED and unique is False:
         solution = replace(solution, status=Status.NOT_UNIQUE)
     with one_blas_thread:
         cost = problem.cost(Point.of_pmf(solution.pmf))  # from residuals, whatever the method's own
-    return replace(solution, is_unique=is_unique, objective=cost)
+    return replace(solution, is_unique=unique, objective=cost)
 
 
 @dataclass
@@ -143,15 +144,16 @@ def _solver(method: str, problem: CoupledLeastSquares) -> Solver:
         return AOADMM(problem)
     if method == "newton":
         return Newton(problem)
-    return _default_solver(problem)
+    return default_solver(problem)
 
 
-def _default_solver(problem: CoupledLeastSquares) -> Solver:
+def default_solver(problem: CoupledLeastSquares | ImplicitLeastSquares) -> Solver:
+    """Return the solver of the default method."""
     is_large = _n_parameters(problem) > MANY_PARAMETERS
     return SweepsThenNewton(problem, MANY_SWEEPS if is_large else FEW_SWEEPS)
 
 
-def _n_parameters(problem: CoupledLeastSquares) -> int:
+def _n_parameters(problem: CoupledLeastSquares | ImplicitLeastSquares) -> int:
     return problem.rank * (1 + sum(problem.domain.sizes))
 
 
@@ -167,7 +169,7 @@ def _agreed_best(
     n_starts = min(max(START_WORK // _n_parameters(problem), MIN_STARTS), MAX_STARTS)
     while len(found) < n_starts and not _is_certain(found, problem):
         point = random_point(problem.domain, problem.rank, generator)
-        other = iterate(_default_solver(problem), point, **options)
+        other = iterate(default_solver(problem), point, **options)
         reason = f"random: start number {len(found) + 1}, better than the first ({first.start})"
         found.append(replace(other, start=reason, marginals=first.marginals))
         best = min(found, key=lambda solution: solution.objective)
@@ -182,14 +184,17 @@ def _is_certain(found: list[Solution], problem: CoupledLeastSquares) -> bool:
     return stopped or lowest <= EXACT * problem.norm or len(agreeing) > 1
 
 
-def _is_unique(problem: CoupledLeastSquares, generator: np.random.Generator) -> bool | None:
+def _curvature(problem: CoupledLeastSquares) -> Curvature:
+    return Curvature(problem.domain, problem.subsets, problem.marginal_weights)
+
+
+def is_unique(curvature: Curvature, rank: int, generator: np.random.Generator) -> bool | None:
     """Tell whether the marginals determine a model of this rank, and warn if they do not."""
-    curvature = Curvature(problem.domain, problem.subsets, problem.marginal_weights)
-    determined = is_determined(curvature, problem.rank, generator)
+    determined = is_determined(curvature, rank, generator)
     if determined is False:
         logger.warning(
             "rank %d is not identifiable from these marginals; jointpmf.identifiability says more",
-            problem.rank,
+            rank,
         )
     return determined
 
@@ -229,14 +234,14 @@ def _start(
             found = algebraic_start(marginals, problem, generator)
         if found.point is not None:
             exact = found.is_exact
-            point = found.point if exact else _mixed(found.point, marginals.domain)
+            point = found.point if exact else mixed_with_uniform(found.point, marginals.domain)
             return _Start(point, "algebraic", found.reason, exact)
         reason = f"the closed form does not apply, because {found.reason}"
         logger.info("random start: %s", reason)
     return _Start(random_point(marginals.domain, problem.rank, generator), "random", reason)
 
 
-def _mixed(point: Point, domain: Domain) -> Point:
+def mixed_with_uniform(point: Point, domain: Domain) -> Point:
     """Return a point with a part of the uniform distribution in every column."""
     sizes = np.repeat(domain.sizes, domain.sizes)[:, None]
     rank = len(point.weights)

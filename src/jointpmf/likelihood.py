@@ -11,7 +11,6 @@ import numpy as np
 from jointpmf.domain import Domain
 from jointpmf.encoding import Bins, encode
 from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
-from jointpmf.fit import fit_marginals
 from jointpmf.fit_plan import (
     FitData,
     FitPlan,
@@ -21,10 +20,11 @@ from jointpmf.fit_plan import (
     check_table,
     splitter,
 )
-from jointpmf.marginals import MarginalSet, checked_weights
+from jointpmf.marginals import checked_weights
 from jointpmf.pmf import JointPMF, average, seeded_generator
 from jointpmf.solvers.loop import Callback, Restart, Solution, Status
 from jointpmf.solvers.rows import TableRows, mean_log_likelihood
+from jointpmf.subsets import fit_subsets
 from jointpmf.threads import one_blas_thread
 
 logger = logging.getLogger("jointpmf")
@@ -62,8 +62,9 @@ def fit_rows(
     rank : int
         Number of components.
     method : {"likelihood", "marginals"}
-        Maximum likelihood, by EM over the observed cells; or a least-squares fit to the marginals
-        of some `order` that are counted from the rows, see `fit_marginals`.
+        Maximum likelihood, by EM over the observed cells; or a least-squares fit to all marginals
+        of some `order`, weighted by the rows that observe them: counted, see `fit_marginals`, or
+        never formed where a pass over the rows costs less; `Solution.source` says which.
     order : int
         Of the marginals, for that method.
     start : {"auto", "rows", "factors", "random"} or JointPMF
@@ -135,14 +136,9 @@ def fit_rows(
                 "smoothing, bandwidth, validation, scoring, n_init and n_average belong to "
                 "method='likelihood'"
             )
-        return fit_marginals(
-            MarginalSet.from_table(codes, order, weights),
-            rank,
-            start=start,
-            max_iter=max_iter,
-            tol=tol,
-            random_state=random_state,
-            callback=callback,
+        options = loop_options(max_iter, tol) | {"callback": callback}
+        return fit_subsets(
+            codes, weights, rank, order, start=start, random_state=random_state, **options
         )
     if callback is not None and not callable(callback):
         raise JointPMFError(f"the callback must be callable, not {callback!r}")

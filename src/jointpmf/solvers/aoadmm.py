@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jointpmf.solvers.admm import BlockResult, solve_block
+from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.loop import State
 from jointpmf.solvers.objective import CANCELLATION, Block, CoupledLeastSquares, Point
 
@@ -26,10 +27,10 @@ class AOADMM:
 
     relative = True
 
-    def __init__(self, problem: CoupledLeastSquares) -> None:
+    def __init__(self, problem: CoupledLeastSquares | ImplicitLeastSquares) -> None:
         self.problem = problem
         self.domain = problem.domain
-        self.floor = 1e-30 * problem.norm
+        self.floor, self.resolution = problem.floor, problem.resolution
         sizes = [*self.domain.sizes, 1]  # the weights are the last block
         self._duals = [np.zeros((problem.rank, size)) for size in sizes]
         self._moved = np.ones(len(sizes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jointpmf.solvers.aoadmm import AOADMM
+from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.loop import State
 from jointpmf.solvers.newton import Newton, NewtonState
 from jointpmf.solvers.objective import CoupledLeastSquares, Point
@@ -15,13 +16,13 @@ class SweepsThenNewton:
 
     relative = True
 
-    def __init__(self, problem: CoupledLeastSquares, n_sweeps: int) -> None:
+    def __init__(self, problem: CoupledLeastSquares | ImplicitLeastSquares, n_sweeps: int) -> None:
         self.problem = problem
         self.domain = problem.domain
         self.n_sweeps = n_sweeps
         self.newton = Newton(problem)
         self.aoadmm = AOADMM(problem)
-        self.floor = self.newton.floor
+        self.floor, self.resolution = problem.floor, problem.resolution
 
     def start(self, point: Point) -> State:
         """Return the state at a feasible point."""

@@ -51,6 +51,7 @@ class EM:
 
     relative = False
     floor = 0.0
+    resolution = 0.0
 
     def __init__(
         self,

@@ -482,3 +482,32 @@ def solve_block(gram, cross, value, dual, per_row, max_iter, tol):
         for i in range(size):
             moved += (value[f, i] - initial[f, i]) ** 2
     return n_iter, primal_gap, dual_gap, np.sqrt(moved / norm)
+
+
+@compiled
+def cross_grams(left, right, offsets):
+    """Return leftᵀ right of every variable's rows, (n, rank, rank)."""
+    rank = left.shape[1]
+    out = np.zeros((len(offsets) - 1, rank, rank))
+    for n in range(len(out)):
+        for i in range(offsets[n], offsets[n + 1]):
+            for f in range(rank):
+                for g in range(rank):
+                    out[n, f, g] += left[i, f] * right[i, g]
+    return out
+
+
+@compiled
+def implicit_product(weights, factors, weight_change, factor_change, offsets, others, moved):
+    """Return the factors' part of JᵀJ times a change, from sums over all subsets (eq. 31)."""
+    rank = len(weights)
+    out = np.zeros_like(factors)
+    for n in range(len(offsets) - 1):
+        for i in range(offsets[n], offsets[n + 1]):
+            for f in range(rank):
+                total = 0.0
+                for g in range(rank):
+                    change = weight_change[g] * factors[i, g] + weights[g] * factor_change[i, g]
+                    total += change * others[n, f, g] + weights[g] * factors[i, g] * moved[n, f, g]
+                out[i, f] = weights[f] * total
+    return out

@@ -76,6 +76,8 @@ class Solver(Protocol):
     """An objective below this is zero to rounding."""
     relative: bool
     """Whether the tolerance is a part of the objective, or an amount of it."""
+    resolution: float
+    """An objective below this is not told apart from zero: the tolerance is then a part of this."""
 
     def start(self, point: Point) -> State:
         """Return the state at a feasible point."""
@@ -132,6 +134,8 @@ class Solution:
         The objective of the validation part at `pmf`, which is the lowest of all iterations.
     restarts : tuple of Restart
         All starts of a fit that had several, the failed ones too.
+    source : str
+        Of a coupled fit to rows: whether its marginals were counted or never formed.
     """
 
     pmf: JointPMF
@@ -143,6 +147,7 @@ class Solution:
     is_unique: bool | None = None
     validation: float | None = None
     restarts: tuple[Restart, ...] = ()
+    source: str = ""
     marginals: MarginalSet | None = field(default=None, repr=False)
 
     @property
@@ -223,7 +228,7 @@ def iterate(
                     status = Status.STOPPED
                     break
                 gain = before.objective - state.objective
-                unit = before.objective if solver.relative else 1.0
+                unit = max(before.objective, solver.resolution) if solver.relative else 1.0
                 is_small = state.may_stop and abs(gain) < tol * unit
                 n_small = n_small + 1 if is_small else 0
                 if n_small == 2 or state.stalled or state.objective <= solver.floor:

@@ -7,6 +7,7 @@ only if the objective falls. The damping follows how well the quadratic model pr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +15,13 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.sparse.linalg import LinearOperator, cg
 
 from jointpmf.solvers import kernels
-from jointpmf.solvers.curvature import Curvature, Tangent, pivot_of_each_parameter
+from jointpmf.solvers.curvature import (
+    Curvature,
+    CurvatureAtPoint,
+    Tangent,
+    pivot_of_each_parameter,
+)
+from jointpmf.solvers.implicit import ImplicitCurvature, ImplicitLeastSquares
 from jointpmf.solvers.loop import State
 from jointpmf.solvers.objective import CoupledLeastSquares, Point
 
@@ -48,11 +55,16 @@ class Newton:
 
     relative = True
 
-    def __init__(self, problem: CoupledLeastSquares) -> None:
+    def __init__(self, problem: CoupledLeastSquares | ImplicitLeastSquares) -> None:
         self.problem = problem
         self.domain = problem.domain
-        self.floor = 1e-30 * problem.norm
-        self.curvature = Curvature(problem.domain, problem.subsets, problem.marginal_weights)
+        self.floor, self.resolution = problem.floor, problem.resolution
+        self.curvature_at: Callable[[Point], CurvatureAtPoint | ImplicitCurvature]
+        if isinstance(problem, ImplicitLeastSquares):
+            self.curvature_at = problem.curvature_at
+        else:
+            subsets, weights = problem.subsets, problem.marginal_weights
+            self.curvature_at = Curvature(problem.domain, subsets, weights).at
 
     def start(self, point: Point) -> NewtonState:
         """Return the state at a feasible point."""
@@ -108,10 +120,10 @@ class _Quadratic:
         self.values = values[self.tangent.moved]
         is_weight = self.tangent.moved < len(point.weights)
         self.floors = np.where(is_weight, LEAST_PART * self.values, 0.0)
-        curvature = newton.curvature.at(point)
+        curvature = newton.curvature_at(point)
         self.times = curvature.times
         self.matrix: np.ndarray | None = None
-        if len(gradient) <= LARGEST_FACTORISED:
+        if isinstance(curvature, CurvatureAtPoint) and len(gradient) <= LARGEST_FACTORISED:
             self.matrix = self.tangent.reduce_matrix(curvature.matrix())
         size = max(len(self.gradient), 1)
         trace = curvature.trace() if self.matrix is None else np.trace(self.matrix)

@@ -146,6 +146,9 @@ class CoupledLeastSquares:
         Weight of each marginal: one, its share of the rows, or as given.
     """
 
+    resolution = 0.0
+    """Objectives are told apart however small they are."""
+
     def __init__(self, marginals: MarginalSet, rank: int, weighting: Any = None) -> None:
         self.domain = marginals.domain
         self.rank = rank
@@ -153,6 +156,7 @@ class CoupledLeastSquares:
         self.norm = float(
             sum(w * _square(m.table) for w, m in zip(self.marginal_weights, marginals, strict=True))
         )
+        self.floor = 1e-30 * self.norm
         self.subsets = subsets = marginals.subsets
         self._heads = _Groups({s[: len(s) // 2] for s in subsets}, self.domain.sizes)
         self._tails = _Groups({s[len(s) // 2 :] for s in subsets}, self.domain.sizes)

@@ -6,7 +6,8 @@ steps merges those that lose least by it: every component of the truth has had a
 
 from __future__ import annotations
 
-from itertools import product
+import math
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -14,8 +15,10 @@ from jointpmf.counting import count_tables
 from jointpmf.domain import Domain
 from jointpmf.encoding import Codes
 from jointpmf.pmf import JointPMF
+from jointpmf.solvers import kernels
 from jointpmf.solvers.algebraic import Groups, grown, point_of_groups, room_of
 from jointpmf.solvers.em import EM
+from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.objective import Point
 from jointpmf.solvers.rows import TableRows
 from jointpmf.threads import one_blas_thread
@@ -31,6 +34,9 @@ INTERIOR, MERGED_INTERIOR = 0.2, 0.01
 
 MAX_MERGED = 10**8
 """Work of the most components that are merged: their pairs times the levels."""
+
+N_COMPLETED, MAX_COUNTED = 3, 2 * 10**8
+"""Closed forms that are tried over all subsets, and rows times triples that each of them counts."""
 
 MAX_STACKED = 2**23
 """Cells of the largest tensor of stacked triples that the closed form is asked for."""
@@ -134,7 +140,16 @@ def point_in_closed_form(
     codes: Codes, weights: np.ndarray | None, rank: int, generator: np.random.Generator
 ) -> Point | None:
     """Return the closed form of the triples across one grouping of the variables, if it has one."""
-    domain = codes.domain
+    groups = _sampled_groups(codes.domain, rank, generator)
+    if groups is None:
+        return None
+    triples = CountedTriples(codes, weights, groups)
+    with one_blas_thread:
+        return point_of_groups(codes.domain, triples, groups, rank, generator)
+
+
+def _sampled_groups(domain: Domain, rank: int, generator: np.random.Generator) -> Groups | None:
+    """Return three groups of variables with room for the rank, or None if there are none."""
     if len(domain) < 3:
         return None
     seeds = [[int(n)] for n in generator.permutation(len(domain))[:3]]
@@ -142,11 +157,45 @@ def point_in_closed_form(
     groups = (tuple(first), tuple(second), tuple(third))
     rooms = [room_of(domain, group) for group in groups]
     n_cells = np.prod([sum(domain.sizes[n] for n in group) for group in groups], dtype=float)
-    if min(rooms[:2]) < rank or rooms[2] < 2 or n_cells > MAX_STACKED:
+    is_possible = min(rooms[:2]) >= rank and rooms[2] >= 2 and n_cells <= MAX_STACKED
+    return groups if is_possible else None
+
+
+def point_of_all_subsets(
+    problem: ImplicitLeastSquares, generator: np.random.Generator
+) -> Point | None:
+    """Return the best of some closed forms, each completed by one pass over the rows.
+
+    The triples across some of the variables give their factors; given these, the factor of every
+    other variable solves its own linear equations, over all subsets with known variables.
+    """
+    found = [_completed_closed_form(problem, generator) for _ in range(N_COMPLETED)]
+    points = [point for point in found if point is not None]
+    return min(points, key=problem.relative_cost, default=None)
+
+
+def _completed_closed_form(
+    problem: ImplicitLeastSquares, generator: np.random.Generator
+) -> Point | None:
+    domain, rank, rows = problem.domain, problem.rank, problem.rows
+    groups = _sampled_groups(domain, rank, generator)
+    if groups is None:
         return None
-    triples = CountedTriples(codes, weights, groups)
-    with one_blas_thread:
-        return point_of_groups(domain, triples, groups, rank, generator)
+    step = max(len(rows) * math.prod(map(len, groups)) // MAX_COUNTED, 1)
+    codes = Codes(domain, rows.columns[:, ::step].T)
+    triples = CountedTriples(codes, rows.weights[::step], groups)
+    point = point_of_groups(domain, triples, groups, rank, generator)
+    if point is None:
+        return None
+    known = {n for group in groups for n in group}
+    for n, (begin, end) in enumerate(pairwise(domain.offsets)):
+        if n not in known:
+            point.factors[begin:end] = 0.0  # says nothing in a product over subsets
+    for n, block in enumerate(problem.blocks(point)):
+        if n not in known:
+            point.factors[block.rows] = np.linalg.lstsq(block.gram, block.cross)[0].T
+    kernels.project_point(point.weights, point.factors, domain.offsets)
+    return point
 
 
 class CountedTriples:

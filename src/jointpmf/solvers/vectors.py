@@ -254,3 +254,94 @@ def add_row(_, out, prior, rows, row, scale, first, cells, begin, end, lanes):
         return context.get_dummy_value()
 
     return signature, codegen
+
+
+@intrinsic
+def symmetric_row(_, out, row, factors, first, cells, begin, end, lanes, orders):
+    """Set out[row] to e_1 … e_k of factors[cell] over cells begin:end, side by side.
+
+    e_j is the sum of all products of j different ones (eq. 28); k is the length of `orders`.
+    """
+    width, order = lanes.count, orders.count
+    index = types.intp
+    signature = types.void(out, index, factors, index, cells, index, index, lanes, orders)
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        out, factors, cells = (_Array(context, builder, kinds[k], args[k]) for k in (0, 2, 4))
+        row, first, begin, end = (args[k] for k in (1, 3, 5, 6))
+        zero = ir.Constant(_VECTOR, [0.0] * LANES)
+        sums = [
+            [cgutils.alloca_once_value(builder, zero) for _ in range(width // LANES)]
+            for _ in range(order)
+        ]
+        with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (cell, _):
+            source = factors.vectors(cells.index(cell), first, width)
+            for v, pointer in enumerate(source):
+                _include(builder, [sums[j][v] for j in range(order)], factors.load(pointer))
+        for j, target in enumerate(_parts_of_row(builder, out, factors, row, first, lanes, orders)):
+            for sum_, pointer in zip(sums[j], target, strict=True):
+                out.store(builder.load(sum_), pointer)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def exchange_row(_, out, row, old, new, first, cells, begin, end, lanes, orders):
+    """Make out[row], the e_1 … e_k of a row under `old`, those with cells begin:end under `new`."""
+    width, order = lanes.count, orders.count
+    index = types.intp
+    signature = types.void(out, index, old, new, index, cells, index, index, lanes, orders)
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        out, old, new = (_Array(context, builder, kinds[k], args[k]) for k in (0, 2, 3))
+        cells = _Array(context, builder, kinds[5], args[5])
+        row, first, begin, end = (args[k] for k in (1, 4, 6, 7))
+        places = _parts_of_row(builder, out, old, row, first, lanes, orders)
+        sums = [
+            [cgutils.alloca_once_value(builder, out.load(pointer)) for pointer in place]
+            for place in places
+        ]
+        with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (cell, _):
+            at = cells.index(cell)
+            gone, come = old.vectors(at, first, width), new.vectors(at, first, width)
+            for v in range(width // LANES):
+                mine = [sums[j][v] for j in range(order)]
+                _exclude(builder, mine, old.load(gone[v]))
+                _include(builder, mine, new.load(come[v]))
+        for place, sums_of_order in zip(places, sums, strict=True):
+            for sum_, pointer in zip(sums_of_order, place, strict=True):
+                out.store(builder.load(sum_), pointer)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+def _parts_of_row(
+    builder: Any, out: _Array, factors: _Array, row: Any, first: Any, lanes: Any, orders: Any
+) -> list[list[Any]]:
+    """Return pointers to the vectors of e_1 … e_k: they lie a width of the factors apart."""
+    places = []
+    for j in range(orders.count):
+        shift = builder.mul(factors.shape[1], ir.Constant(first.type, j))
+        places.append(out.vectors(row, builder.add(first, shift), lanes.count))
+    return places
+
+
+def _include(builder: Any, sums: list[Any], number: Any) -> None:
+    """Take one more number into e_1 … e_k: e_j += number · e_{j−1}, the largest j first."""
+    for j in reversed(range(1, len(sums))):
+        total = _multiply_add(builder, builder.load(sums[j]), number, builder.load(sums[j - 1]))
+        builder.store(total, sums[j])
+    builder.store(builder.fadd(builder.load(sums[0]), number), sums[0])
+
+
+def _exclude(builder: Any, sums: list[Any], number: Any) -> None:
+    """Take a number out of e_1 … e_k again: e_j −= number · e_{j−1}, the smallest j first."""
+    builder.store(builder.fsub(builder.load(sums[0]), number), sums[0])
+    minus = builder.fneg(number)
+    for j in range(1, len(sums)):
+        total = _multiply_add(builder, builder.load(sums[j]), minus, builder.load(sums[j - 1]))
+        builder.store(total, sums[j])

@@ -1,0 +1,319 @@
+"""The coupled objective over all subsets of k variables, from rows: no marginal is ever formed.
+
+Marginals are weighted by the rows that observe them, so that what the tables say together is a sum
+over rows, and what the model says is a sum over the patterns of missing cells (docs/math.md, eq.
+28 to 30). Both are sums of elementary symmetric polynomials: one pass over the rows serves all
+subsets, whatever their order. The norm of the tables is a constant, which is counted where that is
+affordable and otherwise estimated from some of the subsets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations, islice
+
+import numpy as np
+
+from jointpmf.counting import count_tables
+from jointpmf.domain import MISSING
+from jointpmf.errors import JointPMFError
+from jointpmf.solvers import kernels
+from jointpmf.solvers.objective import Block, Point
+from jointpmf.solvers.rows import ColumnRows, n_observed
+from jointpmf.solvers.symmetric import SymmetricSums, symmetric_derivatives
+
+Subset = tuple[int, ...]
+
+MIN_GROUPS = 4
+"""Groups of variables that a sweep visits one after the other, at least: within a group, blocks do
+not see each other's new values. With as many groups as the order no step goes too far (eq. 30)."""
+
+REFRESH = 10
+"""Sweeps after which all sums are computed anew, lest rounding adds up."""
+
+MOST_COUNTED, AT_ONCE = 2 * 10**9, 2000
+"""Rows times subsets up to which all subsets are counted for the norm, and how many at a time."""
+
+FEW_COUNTED, FEWEST_SUBSETS = 3 * 10**8, 200
+"""Rows times subsets that are counted where that would take too long, and subsets at least."""
+
+MOST_CURVED = 64
+"""Patterns of missing cells from which JᵀJ is made at most: it need not be exact."""
+
+ESTIMATED = 1e-4
+"""Part of an estimated norm below which objectives are not told apart."""
+
+
+class ImplicitLeastSquares:
+    """The coupled objective over all subsets of an order, seen by a solver as that of tables is.
+
+    Parameters
+    ----------
+    rows : ColumnRows
+        What was observed.
+    rank, order : int
+        Number of components, and of variables in a subset.
+    """
+
+    def __init__(self, rows: ColumnRows, rank: int, order: int) -> None:
+        self.rows, self.domain, self.rank, self.order = rows, rows.domain, rank, order
+        n_all = len(self.domain)
+        if not 2 <= order <= n_all:
+            raise JointPMFError(f"the order must be from 2 to {n_all}, not {order}")
+        self._sums = SymmetricSums(rows.columns, self.domain.offsets, rows.weights, rank, order)
+        self._triangle = np.triu_indices(rank)
+        columns, weights = _patterns(rows)
+        self.n_patterns = len(weights)
+        n_pairs = len(self._triangle[0])
+        self._grams = SymmetricSums(columns, np.arange(n_all + 1), weights, n_pairs, order)
+        self._curved = self._grams
+        if self.n_patterns > MOST_CURVED:
+            some = _some_patterns(columns, weights)
+            self._curved = SymmetricSums(*some, n_pairs, order)
+        self.n_subsets = math.comb(n_all, order)
+        self._unit = _mean_count(rows, order)
+        if not self._unit > 0:
+            raise JointPMFError(f"no row has {order} observed cells")
+        n_groups = min(max(MIN_GROUPS, order), n_all)
+        self._groups = np.linspace(0, n_all, n_groups + 1).astype(int).tolist()
+        self._factors: np.ndarray | None = None
+        self._age = 0
+        self._some: _SomeSubsets | None = None
+        if self.n_subsets * len(rows) <= MOST_COUNTED:
+            self.norm = _counted_norm(rows, order) / self._unit
+        else:
+            self._some = _SomeSubsets.of_rows(rows, order, self._unit)
+            self.norm = self._some.norm
+
+    floor = -math.inf
+    """Real rows are never fitted exactly, and what an estimated norm leaves may be negative."""
+
+    @property
+    def resolution(self) -> float:
+        """The objective below which improvements are not told apart."""
+        return 0.0 if self._some is None else ESTIMATED * self.norm
+
+    def sweep(self, point: Point) -> Iterator[Block]:
+        """Yield the block of each variable in turn, then that of the weights.
+
+        Whoever iterates may write the block's new value into `point` before asking for the next:
+        every block is seen with the newest values of all other groups.
+        """
+        self._load(point)
+        self._age += 1
+        for begin, end in zip(self._groups[:-1], self._groups[1:], strict=True):
+            self._factors = None  # until the group is done: a sweep may be abandoned
+            yield from self._blocks(begin, end, point.weights)
+            self._sums.exchange(begin, end, point.factors)
+            self._grams.exchange(begin, end, self._packed_grams(point))
+        self._factors = point.factors.copy()
+        gram, cross = self._whole()
+        yield Block(None, gram, cross[:, None])
+
+    def blocks(self, point: Point) -> list[Block]:
+        """Return the blocks of all variables at one point."""
+        self._load(point)
+        return list(self._blocks(0, len(self.domain), point.weights))
+
+    def _load(self, point: Point) -> None:
+        """Bring all sums up to date, unless they are already."""
+        is_current = self._factors is not None and np.array_equal(self._factors, point.factors)
+        if is_current and self._age < REFRESH:
+            return
+        self._sums.load(point.factors)
+        self._grams.load(self._packed_grams(point))
+        self._factors, self._age = point.factors.copy(), 0
+
+    def _packed_grams(self, point: Point) -> np.ndarray:
+        return self.factor_grams(point)[:, *self._triangle]
+
+    def factor_grams(self, point: Point) -> np.ndarray:
+        """Return the Gram matrix of each factor."""
+        n_all = len(self.domain)
+        grams = np.empty((n_all, self.rank, self.rank))
+        kernels.factor_grams(point.factors, self.domain.offsets, 0, n_all, grams)
+        return grams
+
+    def _blocks(self, begin: int, end: int, weights: np.ndarray) -> Iterator[Block]:
+        offsets = self.domain.offsets
+        crosses = self._sums.without(begin, end) * (weights / self._unit)
+        grams = self._square(self._grams.without(begin, end) / self._unit)
+        grams *= np.outer(weights, weights)
+        first = int(offsets[begin])
+        for n in range(begin, end):
+            rows = slice(int(offsets[n]), int(offsets[n + 1]))
+            cross = crosses[rows.start - first : rows.stop - first].T
+            yield Block(rows, grams[n - begin], np.ascontiguousarray(cross))
+
+    def _square(self, packed: np.ndarray) -> np.ndarray:
+        """Return symmetric matrices from their upper triangles."""
+        out = np.empty((*packed.shape[:-1], self.rank, self.rank))
+        out[..., self._triangle[0], self._triangle[1]] = packed
+        out[..., self._triangle[1], self._triangle[0]] = packed
+        return out
+
+    def _whole(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return gram and cross of the weights."""
+        return self._square(self._grams.whole() / self._unit), self._sums.whole() / self._unit
+
+    def relative_cost(self, point: Point) -> float:
+        """Return the objective less its constant part, half the norm."""
+        self._load(point)
+        gram, cross = self._whole()
+        return float(point.weights @ (0.5 * gram @ point.weights - cross))
+
+    def cost(self, point: Point) -> float:
+        """Return the objective; where the norm is estimated, that at this point from residuals."""
+        known = self.relative_cost(point)
+        if self._some is not None:
+            self.norm = 2 * (self._some.cost(point) - known)
+        return 0.5 * self.norm + known
+
+    def gradient(self, point: Point) -> tuple[float, np.ndarray]:
+        """Return the objective and its gradient, weights first."""
+        cost = 0.5 * self.norm + self.relative_cost(point)
+        gram, cross = self._whole()
+        parts = [gram @ point.weights - cross]
+        for block in self._blocks(0, len(self.domain), point.weights):
+            parts.append((point.factors[block.rows] @ block.gram - block.cross.T).ravel())
+        return cost, np.concatenate(parts)
+
+    def curvature_at(self, point: Point) -> ImplicitCurvature:
+        """Return JᵀJ at a point, as what multiplies by it; over some patterns if there are many."""
+        self._load(point)
+        grams, sums = self.factor_grams(point), self._curved
+        if sums is not self._grams:
+            sums.load(self._packed_grams(point))
+        return ImplicitCurvature(
+            point,
+            self.domain.offsets,
+            grams,
+            self._square(sums.without(0, len(self.domain)) / self._unit),
+            self._square(sums.whole() / self._unit),
+            partial(symmetric_derivatives, sums.columns, sums.weights / self._unit),
+            self.order,
+        )
+
+
+@dataclass(frozen=True)
+class ImplicitCurvature:
+    """JᵀJ of the objective over all subsets, at one point (eq. 31)."""
+
+    point: Point
+    offsets: np.ndarray
+    grams: np.ndarray
+    others: np.ndarray
+    """e_{k−1} of the Gram matrices of all variables but one, for each."""
+    whole: np.ndarray
+    """e_k of the Gram matrices of all variables."""
+    derivatives: Callable[..., tuple[np.ndarray, np.ndarray]]
+    """How these two move when the Gram matrices do."""
+    order: int
+
+    def times(self, vector: np.ndarray) -> np.ndarray:
+        """Return JᵀJ times a vector, without forming JᵀJ."""
+        point, offsets = self.point, self.offsets
+        rank = len(point.weights)
+        weights, factors = vector[:rank], vector[rank:].reshape(point.factors.shape)
+        changes = kernels.cross_grams(point.factors, factors, offsets)
+        moved, whole = self.derivatives(self.grams, changes, self.order)
+        out = kernels.implicit_product(
+            point.weights, point.factors, weights, factors, offsets, self.others, moved
+        )
+        return np.concatenate([self.whole @ weights + whole @ point.weights, out.ravel()])
+
+    def trace(self) -> float:
+        """Return the trace of JᵀJ."""
+        own = np.einsum("nff->nf", self.others) * self.point.weights**2
+        return float(np.trace(self.whole) + own.sum(axis=1) @ np.diff(self.offsets))
+
+
+@dataclass(frozen=True)
+class _SomeSubsets:
+    """Some of the subsets, counted, from which the objective over all is estimated."""
+
+    offsets: np.ndarray
+    subsets: list[Subset]
+    tables: list[np.ndarray]
+    weights: np.ndarray
+
+    @classmethod
+    def of_rows(cls, rows: ColumnRows, order: int, unit: float) -> _SomeSubsets:
+        """Return subsets drawn at random, each with its share of the weight of all."""
+        n_all = len(rows.domain)
+        generator = np.random.default_rng(0)
+        count = max(FEW_COUNTED // len(rows), FEWEST_SUBSETS)
+        drawn = (generator.choice(n_all, order, replace=False) for _ in range(count))
+        subsets = sorted({tuple(sorted(subset.tolist())) for subset in drawn})
+        counts = [np.asarray(t, float) for t in count_tables(rows.codes, subsets, rows.weights)]
+        totals = np.array([table.sum() for table in counts])
+        tables = [c / max(t, 1e-300) for c, t in zip(counts, totals, strict=True)]
+        weights = totals / unit * math.comb(n_all, order) / len(subsets)
+        return cls(rows.domain.offsets, subsets, tables, weights)
+
+    @property
+    def norm(self) -> float:
+        """Weighted sum of the squared norms of the tables."""
+        return float(self.weights @ [np.vdot(table, table) for table in self.tables])
+
+    def cost(self, point: Point) -> float:
+        """Return the objective, from residuals."""
+        squares = []
+        for subset, table in zip(self.subsets, self.tables, strict=True):
+            fitted = point.weights[:, None]
+            for n in subset:
+                factor = point.factors[self.offsets[n] : self.offsets[n + 1]]
+                fitted = (fitted[:, :, None] * factor.T[:, None, :]).reshape(len(fitted), -1)
+            residual = table.ravel() - fitted.sum(axis=0)
+            squares.append(residual @ residual)
+        return 0.5 * float(self.weights @ squares)
+
+
+def _patterns(rows: ColumnRows) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct patterns of missing cells as columns of 0 and −1, and their weights."""
+    columns = rows.columns
+    if (n_observed(columns) == len(columns)).all():
+        return np.zeros((len(columns), 1), np.int8), np.array([rows.total])
+    bits = np.concatenate(
+        [np.packbits(columns[n : n + 8] >= 0, axis=0) for n in range(0, len(columns), 8)]
+    )
+    keys = np.ascontiguousarray(bits.T).view(np.dtype((np.void, len(bits))))[:, 0]
+    _, firsts, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    weights = np.bincount(inverse, rows.weights, minlength=len(firsts))
+    return np.where(columns[:, firsts] >= 0, 0, MISSING).astype(np.int8), weights
+
+
+def _some_patterns(
+    columns: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return patterns drawn by their weights, as the columns, offsets and weights of sums."""
+    drawn = np.random.default_rng(0).choice(len(weights), MOST_CURVED, p=weights / weights.sum())
+    some, counts = np.unique(drawn, return_counts=True)
+    shares = counts * (weights.sum() / MOST_CURVED)
+    return np.ascontiguousarray(columns[:, some]), np.arange(len(columns) + 1), shares
+
+
+def _mean_count(rows: ColumnRows, order: int) -> float:
+    """Return the mean over all subsets of the weight of the rows that observe them."""
+    n_all = len(rows.columns)
+    ways = np.array([math.comb(n, order) for n in range(n_all + 1)], float)
+    by_length = np.bincount(n_observed(rows.columns), rows.weights, minlength=n_all + 1)
+    return float(ways @ by_length) / math.comb(n_all, order)
+
+
+def _counted_norm(rows: ColumnRows, order: int) -> float:
+    """Return Σ over all subsets of the squared norm of their counts, divided by their sum."""
+    codes, total = rows.codes, 0.0
+    for subsets in _batches(combinations(range(len(rows.domain)), order), AT_ONCE):
+        for table in count_tables(codes, subsets, rows.weights):
+            values = getattr(table, "values", table)
+            total += float(np.vdot(values, values)) / max(float(table.sum()), 1e-300)
+    return total
+
+
+def _batches(subsets: Iterator[Subset], size: int) -> Iterator[Sequence[Subset]]:
+    while batch := list(islice(subsets, size)):
+        yield batch

@@ -1,0 +1,156 @@
+"""From rows to the coupled fit of all marginals of an order: counted or implicit, as costs less."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from jointpmf.encoding import Codes
+from jointpmf.errors import JointPMFError
+from jointpmf.fit import default_solver, fit_marginals, is_unique, mixed_with_uniform
+from jointpmf.limits import MAX_PARAMETERS
+from jointpmf.marginals import MarginalSet
+from jointpmf.pmf import JointPMF, seeded_generator
+from jointpmf.solvers.curvature import Curvature
+from jointpmf.solvers.implicit import ImplicitLeastSquares
+from jointpmf.solvers.loop import Solution, Status, iterate
+from jointpmf.solvers.objective import Point
+from jointpmf.solvers.rows import ColumnRows
+from jointpmf.solvers.starts import point_of_all_subsets, random_point
+from jointpmf.threads import one_blas_thread
+
+logger = logging.getLogger("jointpmf")
+
+COUNTED_CELL, IMPLICIT_CELL, COUNTED_ROW = 1.0, 0.7, 0.5
+"""Nanoseconds, roughly, per component: of a table's cell in a sweep, and of a row's cell in an
+implicit one; and of a row that is counted for one subset."""
+
+EXPECTED_SWEEPS = 50
+"""Sweeps for which counting pays off or does not."""
+
+MOST_TABLE_CELLS = 2**27
+"""Cells of all tables together that are counted at most; more would fill the memory."""
+
+N_RANDOM = 3
+"""Random starts where the closed form does not apply."""
+
+
+def fit_subsets(
+    codes: Codes,
+    weights: np.ndarray | None,
+    rank: int,
+    order: int,
+    *,
+    start: str | JointPMF,
+    random_state: Any,
+    **options: Any,
+) -> Solution:
+    """Return the least-squares fit to all marginals of an order, weighted by their counts.
+
+    `options` are those of the loop: max_iter, tol, callback.
+    """
+    if not is_cheaper_implicitly(codes, rank, order):
+        marginals = MarginalSet.from_table(codes, order, weights)
+        solution = fit_marginals(
+            marginals, rank, start=start, weighting="counts", random_state=random_state, **options
+        )
+        return replace(solution, source=f"{len(marginals)} marginals counted over the rows")
+    with one_blas_thread:
+        rows = ColumnRows.of_codes(codes, weights)
+        problem = ImplicitLeastSquares(rows, rank, order)
+        source = f"all {problem.n_subsets} marginals of order {order}, implicitly from the rows"
+        logger.info("%s: counting them would take longer", source)
+        generator = seeded_generator(random_state)
+        solution = _fit_implicitly(problem, start, generator, options)
+        cost = problem.cost(Point.of_pmf(solution.pmf))
+    return replace(solution, objective=cost, source=source)
+
+
+def is_cheaper_implicitly(codes: Codes, rank: int, order: int) -> bool:
+    """Tell whether sweeps over the rows cost less than counting all tables and sweeps over them."""
+    n_all, n_rows = len(codes.domain), codes.n_rows
+    if not 2 <= order <= n_all:
+        return False  # for the counting to complain about
+    n_subsets, n_cells = math.comb(n_all, order), _n_table_cells(codes.domain.sizes, order)
+    if n_cells > MOST_TABLE_CELLS:
+        return True
+    is_complete = bool((codes.array >= 0).all())
+    n_patterns = 1 if is_complete else n_rows
+    counted = EXPECTED_SWEEPS * COUNTED_CELL * n_cells * rank + COUNTED_ROW * n_rows * n_subsets
+    gram = n_patterns * rank / 2
+    implicit = EXPECTED_SWEEPS * IMPLICIT_CELL * (n_rows + gram) * n_all * rank
+    return implicit < counted
+
+
+def _n_table_cells(sizes: tuple[int, ...], order: int) -> float:
+    """Return the number of cells of all tables of an order: e_k of the sizes."""
+    sums = np.zeros(order + 1)
+    sums[0] = 1.0
+    for size in sizes:
+        sums[1:] += size * sums[:-1]
+    return float(sums[order])
+
+
+def _fit_implicitly(
+    problem: ImplicitLeastSquares,
+    start: str | JointPMF,
+    generator: np.random.Generator,
+    options: dict[str, Any],
+) -> Solution:
+    domain, rank = problem.domain, problem.rank
+    point, reason = None, "as asked"
+    if isinstance(start, JointPMF):
+        if start.domain != domain or start.rank != rank:
+            raise JointPMFError(
+                f"the start {start!r} is not of rank {rank} over the table's domain"
+            )
+        point, reason = Point.of_pmf(start), "given: a JointPMF"
+    elif start not in ("auto", "algebraic", "random"):
+        raise JointPMFError(
+            f"start must be 'auto', 'algebraic', 'random' or a JointPMF, not {start!r}"
+        )
+    elif start != "random":
+        found = point_of_all_subsets(problem, generator)
+        if found is not None:
+            point = mixed_with_uniform(found, domain)
+            reason = "algebraic: some triples, the rest by one pass over the rows"
+        else:
+            reason = "the closed form does not apply"
+    if point is not None:
+        solution = replace(iterate(default_solver(problem), point, **options), start=reason)
+    else:
+        solution = _best_of_random(problem, generator, options, reason)
+    unique = _is_unique(problem, generator)
+    if unique is False and solution.status is Status.CONVERGED:
+        solution = replace(solution, status=Status.NOT_UNIQUE)
+    return replace(solution, is_unique=unique)
+
+
+def _best_of_random(
+    problem: ImplicitLeastSquares,
+    generator: np.random.Generator,
+    options: dict[str, Any],
+    reason: str,
+) -> Solution:
+    found: list[Solution] = []
+    while len(found) < N_RANDOM and not (found and found[-1].status is Status.STOPPED):
+        point = random_point(problem.domain, problem.rank, generator)
+        found.append(iterate(default_solver(problem), point, **options))
+    best = min(found, key=lambda s: problem.relative_cost(Point.of_pmf(s.pmf)))
+    best = replace(best, start=f"random: the best of {len(found)}, {reason}")
+    is_stopped = found[-1].status is Status.STOPPED
+    return replace(best, status=Status.STOPPED) if is_stopped else best
+
+
+def _is_unique(problem: ImplicitLeastSquares, generator: np.random.Generator) -> bool | None:
+    """Tell whether all marginals of the order determine the model; None if that takes too long."""
+    domain = problem.domain
+    if problem.rank * (1 + sum(domain.sizes)) > MAX_PARAMETERS:
+        return None
+    subsets = list(combinations(range(len(domain)), problem.order))
+    return is_unique(Curvature(domain, subsets, np.ones(len(subsets))), problem.rank, generator)
