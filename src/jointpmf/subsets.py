@@ -12,7 +12,13 @@ import numpy as np
 
 from jointpmf.encoding import Codes
 from jointpmf.errors import JointPMFError
-from jointpmf.fit import default_solver, fit_marginals, is_unique, mixed_with_uniform
+from jointpmf.fit import (
+    VALLEY_TOL,
+    default_solver,
+    fit_marginals,
+    is_unique,
+    mixed_with_uniform,
+)
 from jointpmf.limits import MAX_PARAMETERS
 from jointpmf.marginals import MarginalSet
 from jointpmf.pmf import JointPMF, seeded_generator
@@ -121,11 +127,13 @@ def _fit_implicitly(
             reason = "algebraic: some triples, the rest by one pass over the rows"
         else:
             reason = "the closed form does not apply"
+    unique = _is_unique(problem, generator)
+    if unique is False:
+        options = options | {"tol": max(options["tol"], VALLEY_TOL)}
     if point is not None:
         solution = replace(iterate(default_solver(problem), point, **options), start=reason)
     else:
         solution = _best_of_random(problem, generator, options, reason)
-    unique = _is_unique(problem, generator)
     if unique is False and solution.status is Status.CONVERGED:
         solution = replace(solution, status=Status.NOT_UNIQUE)
     return replace(solution, is_unique=unique)

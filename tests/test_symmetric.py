@@ -1,0 +1,105 @@
+"""Elementary symmetric polynomials of rows against sums over all subsets, one by one."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jointpmf import threads
+from jointpmf.solvers import symmetric
+from jointpmf.solvers.symmetric import SymmetricSums, symmetric_derivatives
+
+
+def random_rows(seed, n_variables, n_rows, missing=0.3):
+    generator = np.random.default_rng(seed)
+    sizes = generator.integers(1, 5, n_variables)
+    columns = np.array([generator.integers(0, size, n_rows) for size in sizes], np.int8)
+    columns[generator.random(columns.shape) < missing] = -1
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    return columns, offsets, generator.random(n_rows), generator
+
+
+def by_subsets(columns, offsets, weights, table, order):
+    """Return Σ of products by level without its own variable, and Σ of all products."""
+    without, whole = np.zeros(table.shape), np.zeros(table.shape[1])
+    for m, weight in enumerate(weights):
+        seen = [n for n in range(len(columns)) if columns[n, m] >= 0]
+        cell = {n: offsets[n] + columns[n, m] for n in seen}
+        for subset in combinations(seen, order):
+            whole += weight * np.prod([table[cell[n]] for n in subset], axis=0)
+            for n in subset:
+                others = [table[cell[j]] for j in subset if j != n]
+                without[cell[n]] += weight * np.prod(others, axis=0)
+    return without, whole
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    n_variables=st.integers(2, 6),
+    n_rows=st.integers(1, 30),
+    n_numbers=st.sampled_from([1, 3, 4, 7, 13]),
+    order=st.integers(2, 5),
+)
+def test_sums_equal_those_over_all_subsets(seed, n_variables, n_rows, n_numbers, order):
+    columns, offsets, weights, generator = random_rows(seed, n_variables, n_rows)
+    sums = SymmetricSums(columns, offsets, weights, n_numbers, order)
+    table, new = generator.random((2, offsets[-1], n_numbers))
+    sums.load(table)
+    without, whole = by_subsets(columns, offsets, weights, table, order)
+    np.testing.assert_allclose(sums.without(0, n_variables), without, atol=1e-10)
+    np.testing.assert_allclose(sums.whole(), whole, atol=1e-10)
+
+    begin, end = 1, n_variables
+    sums.exchange(begin, end, new)
+    table[offsets[begin] : offsets[end]] = new[offsets[begin] : offsets[end]]
+    without, whole = by_subsets(columns, offsets, weights, table, order)
+    np.testing.assert_allclose(sums.without(0, begin), without[: offsets[begin]], atol=1e-10)
+    np.testing.assert_allclose(sums.without(begin, end), without[offsets[begin] :], atol=1e-10)
+    np.testing.assert_allclose(sums.whole(), whole, atol=1e-10)
+
+
+def test_more_variables_and_rows_than_a_block(monkeypatch):
+    monkeypatch.setattr(symmetric, "CHUNK_WORK", 1000)
+    columns, offsets, weights, generator = random_rows(0, 40, 600)
+    sums = SymmetricSums(columns, offsets, weights, 2, 2)
+    table = generator.random((offsets[-1], 2))
+    sums.load(generator.random(table.shape))
+    sums.exchange(0, 40, table)
+    without, whole = by_subsets(columns, offsets, weights, table, 2)
+    np.testing.assert_allclose(sums.without(0, 40), without, rtol=1e-12)
+    np.testing.assert_allclose(sums.whole(), whole, rtol=1e-12)
+
+
+def test_bits_do_not_depend_on_the_number_of_threads(monkeypatch):
+    monkeypatch.setattr(symmetric, "CHUNK_WORK", 1000)
+    columns, offsets, weights, generator = random_rows(1, 10, 3000)
+    table, new = generator.random((2, offsets[-1], 5))
+    results = []
+    for count in (1, 2, 5):
+        with threads.limited_to(count):
+            sums = SymmetricSums(columns, offsets, weights, 5, 3)
+            sums.load(table)
+            sums.exchange(3, 7, new)
+            results.append(sums.without(2, 9))
+    assert all(np.array_equal(results[0], result) for result in results[1:])
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_derivatives_are_those_of_the_sums(order):
+    columns, _, weights, generator = random_rows(2, 6, 5, missing=0.2)
+    patterns = np.where(columns >= 0, 0, -1).astype(np.int8)
+    grams, changes = generator.random((2, 6, 3, 3))
+    step = 1e-5
+
+    def at(matrices):
+        sums = SymmetricSums(patterns, np.arange(7), weights, 9, order)
+        sums.load(matrices.reshape(6, 9))
+        return sums.without(0, 6).reshape(6, 3, 3), sums.whole().reshape(3, 3)
+
+    ahead, behind = at(grams + step * changes), at(grams - step * changes)
+    found = symmetric_derivatives(patterns, weights, grams, changes, order)
+    for one, other, derivative in zip(ahead, behind, found, strict=True):
+        np.testing.assert_allclose(derivative, (one - other) / (2 * step), atol=1e-7)
