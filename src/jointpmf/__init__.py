@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jointpmf.errors import JointPMFError
     from jointpmf.estimators import PMFClassifier, PMFEstimator, PMFImputer, PMFRegressor
     from jointpmf.fit import fit_marginals
+    from jointpmf.forecast import Plan, plan
     from jointpmf.imputation import impute
     from jointpmf.information import (
         entropy,
@@ -57,6 +58,7 @@ _NAMES_OF = {
     "errors": ["JointPMFError"],
     "estimators": ["PMFClassifier", "PMFEstimator", "PMFImputer", "PMFRegressor"],
     "fit": ["fit_marginals"],
+    "forecast": ["Plan", "plan"],
     "limits": ["ErrorLimits", "Identifiability", "error_limits", "identifiability"],
     "imputation": ["impute"],
     "information": [
@@ -92,6 +94,7 @@ __all__ = [
     "PMFEstimator",
     "PMFImputer",
     "PMFRegressor",
+    "Plan",
     "RankCurve",
     "Ratings",
     "Solution",
@@ -117,6 +120,7 @@ __all__ = [
     "load",
     "mutual_information",
     "pivot_ratings",
+    "plan",
     "random_pmf",
     "recommend",
     "summary",

@@ -322,6 +322,32 @@ def _strategies(pmf: JointPMF, known: Sequence[str], strategy: str) -> dict[str,
     return {name: "mode" if pmf.domain[name].values is None else "expectation" for name in known}
 
 
+@app.command(epilog="Example:  jointpmf plan --rows 1e6 --variables 1000 --levels 4 --rank 10")
+def plan(
+    rows: Annotated[float, typer.Option(help="Rows of the table.", show_default=False)],
+    variables: Annotated[int, typer.Option(help="Its variables.", show_default=False)],
+    levels: Annotated[int, typer.Option(help="Levels of each.", show_default=False)],
+    rank: Annotated[int, typer.Option(help="Components.", show_default=False)],
+    method: Annotated[str, typer.Option(metavar="likelihood|marginals")] = "likelihood",
+    order: Annotated[int, typer.Option(help="Of the marginals, for that method.")] = 3,
+    iterations: Annotated[int, typer.Option(help="That the fit is expected to take.")] = 100,
+    as_json: Json = False,
+) -> None:
+    """Print what a fit would cost on this machine: passes, memory, work and time."""
+    from dataclasses import asdict
+
+    from jointpmf.forecast import plan as planned
+    from jointpmf.printing import json_text
+
+    if rows != int(rows):
+        raise JointPMFError(f"--rows must be a whole number, not {rows:g}")
+    found = planned(int(rows), variables, levels, rank, method, order, iterations)
+    if as_json:
+        _print_json(_console(), json_text(asdict(found)))
+    else:
+        _console().print(str(found), highlight=False)
+
+
 @app.command(epilog="Example:  jointpmf sample survey.safetensors -n 5 --given vote=Dole")
 def sample(
     model: Model,

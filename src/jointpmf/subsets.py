@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -79,21 +80,27 @@ def fit_subsets(
 
 def is_cheaper_implicitly(codes: Codes, rank: int, order: int) -> bool:
     """Tell whether sweeps over the rows cost less than counting all tables and sweeps over them."""
-    n_all, n_rows = len(codes.domain), codes.n_rows
+    n_patterns = 1 if (codes.array >= 0).all() else codes.n_rows
+    return is_better_implicit(codes.domain.sizes, codes.n_rows, n_patterns, rank, order)
+
+
+def is_better_implicit(
+    sizes: Sequence[int], n_rows: int, n_patterns: int, rank: int, order: int
+) -> bool:
+    """Tell the same of a table that has so many rows and patterns of missing cells."""
+    n_all = len(sizes)
     if not 2 <= order <= n_all:
         return False  # for the counting to complain about
-    n_subsets, n_cells = math.comb(n_all, order), _n_table_cells(codes.domain.sizes, order)
+    n_cells = n_table_cells(sizes, order)
     if n_cells > MOST_TABLE_CELLS:
         return True
-    is_complete = bool((codes.array >= 0).all())
-    n_patterns = 1 if is_complete else n_rows
-    counted = EXPECTED_SWEEPS * COUNTED_CELL * n_cells * rank + COUNTED_ROW * n_rows * n_subsets
-    gram = n_patterns * rank / 2
-    implicit = EXPECTED_SWEEPS * IMPLICIT_CELL * (n_rows + gram) * n_all * rank
-    return implicit < counted
+    counting = COUNTED_ROW * n_rows * math.comb(n_all, order)
+    counted = EXPECTED_SWEEPS * COUNTED_CELL * n_cells * rank + counting
+    row_and_gram = n_rows + n_patterns * rank / 2
+    return EXPECTED_SWEEPS * IMPLICIT_CELL * row_and_gram * n_all * rank < counted
 
 
-def _n_table_cells(sizes: tuple[int, ...], order: int) -> float:
+def n_table_cells(sizes: Sequence[int], order: int) -> float:
     """Return the number of cells of all tables of an order: e_k of the sizes."""
     sums = np.zeros(order + 1)
     sums[0] = 1.0

@@ -37,8 +37,9 @@ REFRESH = 10
 MOST_COUNTED, AT_ONCE = 2 * 10**9, 2000
 """Rows times subsets up to which all subsets are counted for the norm, and how many at a time."""
 
-FEW_COUNTED, FEWEST_SUBSETS = 3 * 10**8, 200
-"""Rows times subsets that are counted where that would take too long, and subsets at least."""
+FEW_COUNTED, FEWEST_SUBSETS, MOST_SUBSETS = 3 * 10**8, 200, 4000
+"""Rows times subsets that are counted where that would take too long, and subsets at least and at
+most."""
 
 MOST_CURVED = 64
 """Patterns of missing cells from which JᵀJ is made at most: it need not be exact."""
@@ -81,12 +82,11 @@ class ImplicitLeastSquares:
         self._groups = np.linspace(0, n_all, n_groups + 1).astype(int).tolist()
         self._factors: np.ndarray | None = None
         self._age = 0
-        self._some: _SomeSubsets | None = None
-        if self.n_subsets * len(rows) <= MOST_COUNTED:
-            self.norm = _counted_norm(rows, order) / self._unit
-        else:
-            self._some = _SomeSubsets.of_rows(rows, order, self._unit)
-            self.norm = self._some.norm
+        is_counted = self.n_subsets * len(rows) <= MOST_COUNTED
+        self._some = None if is_counted else _SomeSubsets.of_rows(rows, order, self._unit)
+        self.norm = (
+            _counted_norm(rows, order) / self._unit if self._some is None else self._some.norm
+        )
 
     floor = -math.inf
     """Real rows are never fitted exactly, and what an estimated norm leaves may be negative."""
@@ -245,7 +245,7 @@ class _SomeSubsets:
         """Return subsets drawn at random, each with its share of the weight of all."""
         n_all = len(rows.domain)
         generator = np.random.default_rng(0)
-        count = max(FEW_COUNTED // len(rows), FEWEST_SUBSETS)
+        count = min(max(FEW_COUNTED // len(rows), FEWEST_SUBSETS), MOST_SUBSETS)
         drawn = (generator.choice(n_all, order, replace=False) for _ in range(count))
         subsets = sorted({tuple(sorted(subset.tolist())) for subset in drawn})
         counts = [np.asarray(t, float) for t in count_tables(rows.codes, subsets, rows.weights)]
