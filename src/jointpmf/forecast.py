@@ -62,6 +62,12 @@ class Plan:
         Additions and multiplications of a pass.
     seconds_per_pass, seconds : float
         Of one pass, and of the whole fit with its start, on this machine.
+
+    Examples
+    --------
+    >>> import jointpmf as jp
+    >>> print(str(jp.plan(1000, 5, 3, rank=2)).splitlines()[0])
+    1000 rows of 5 variables with 3 levels, rank 2
     """
 
     what: str
