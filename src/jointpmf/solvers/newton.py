@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.sparse.linalg import LinearOperator, cg
 
+from jointpmf.checkpoint import Arrays
 from jointpmf.solvers import kernels
 from jointpmf.solvers.curvature import Curvature, Tangent, pivot_of_each_parameter
 from jointpmf.solvers.loop import State
@@ -81,6 +82,22 @@ class Newton:
                 )
             damping, growth = damping * growth, 2 * growth
         return replace(state, stalled=True)
+
+    def memory(self, state: State) -> Arrays:
+        """Return the gradient, and how much to damp."""
+        assert isinstance(state, NewtonState)
+        return {"gradient": state.gradient, "damping": np.array(state.damping)}
+
+    def recalled(self, state: State, memory: Arrays) -> NewtonState:
+        """Return the state that had this point and this memory."""
+        return NewtonState(
+            state.point,
+            state.objective,
+            stalled=state.stalled,
+            kkt=state.kkt,
+            gradient=memory["gradient"],
+            damping=float(memory["damping"]),
+        )
 
     def _kkt(self, point: Point, gradient: np.ndarray) -> float:
         """Return how far a projected gradient step moves the point: zero at a KKT point."""
