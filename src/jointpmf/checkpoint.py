@@ -1,9 +1,9 @@
 """Fits that can be killed and gone on with: how far each of their runs has come, in a folder.
 
 A fit is one run of the loop or several, in an order that the data, the options and the seed
-determine. What a run has reached is written to a file of its own, and given back to whoever fits
-the same again. What lies between the runs is made again, and so is a run that has no file: the
-bits are the same. What is in the files is in docs/format.md.
+determine. What a run has reached is written, and given back to whoever fits the same again. What
+lies between the runs is made again, and so is a run of which nothing was written: the bits are the
+same. What is in the files is in docs/format.md.
 """
 
 from __future__ import annotations
@@ -11,21 +11,24 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
+from safetensors.numpy import load as tensors_in
 from safetensors.numpy import save
 
 from jointpmf import __version__
 from jointpmf.domain import Domain
 from jointpmf.encoding import Codes
 from jointpmf.errors import JointPMFError, shown, whole_number
-from jointpmf.files import PathLike, atomic_output, reason_of
+from jointpmf.files import PathLike, atomic_output, header_and_numbers, reason_of, with_header
 from jointpmf.marginals import MarginalSet
 from jointpmf.pmf import JointPMF, seeded_generator
 from jointpmf.tables import SparseTable
@@ -78,16 +81,17 @@ class Checkpoint:
             raise JointPMFError(f"the checkpoint must be a folder, not {shown(folder)}") from None
         self.every = whole_number(every, "checkpoint_every", 1)
         self.generator = seeded_generator(random_state)
+        is_seeded = random_state is not None
+        state = digest_of(_json(self.generator.bit_generator.state))
         asked = {name: _described(value) for name, value in identity.items()}
-        asked["random_state"] = seed = None
-        if random_state is None:
-            seed = str(np.random.SeedSequence().entropy)
-        else:
-            asked["random_state"] = digest_of(_json(self.generator.bit_generator.state))
-        self._texts = self._found_texts(asked) or {"fit": _json(asked), "seed": seed or ""}
-        if random_state is None:
+        asked["random_state"] = state if is_seeded else None
+        seed = "" if is_seeded else str(np.random.SeedSequence().entropy)
+        self._texts = self._found_texts(asked) or {"fit": _json(asked), "seed": seed}
+        if not is_seeded:
             self.generator = np.random.default_rng(int(self._texts["seed"]))
         self._n_runs = 0
+        self._found: dict[int, Arrays] = {}
+        self._ended: dict[int, Arrays] = {}
         self._last_write = time.monotonic()
 
     @property
@@ -110,95 +114,130 @@ class Checkpoint:
             raise CheckpointError(f"{self.folder} has other files in it, and no checkpoint")
         texts, _ = _read(self._file)
         if "fit" not in texts:
-            raise CheckpointError(f"{self._file} is of one run, not of a fit")
+            raise CheckpointError(f"{self._file} is of runs, not of a fit")
         differences = _differences(json.loads(texts["fit"]), json.loads(_json(asked)))
         if differences:
             raise CheckpointError(
-                f"the checkpoint in {self.folder} is of another fit: {differences}"
+                f"the checkpoint in {self.folder} is of another fit ({differences})"
             )
         return {name: texts[name] for name in ("fit", "seed")}
 
     def next_run(self, start: np.ndarray) -> SavedRun:
-        """Return the file of the run that begins; `start` is what tells it from others."""
-        if not self._n_runs and not self._file.exists():
-            try:
-                self.folder.mkdir(parents=True, exist_ok=True)
-            except (OSError, ValueError) as error:
-                raise CheckpointError(f"cannot make {self.folder}: {reason_of(error)}") from None
-            _write(self._file, self._texts, {})
+        """Return what is kept of the run that begins; `start` is what tells it from others."""
+        if not self._file.exists():
+            self._make()
         self._n_runs += 1
-        return SavedRun(self, self.folder / f"run-{self._n_runs:04}.safetensors", start)
+        path = self._file_from(self._n_runs)
+        if path.exists():
+            self._found |= self._runs_in(path)
+        return SavedRun(self, self._n_runs, start, self._found.pop(self._n_runs, None))
 
-    @property
-    def is_time(self) -> bool:
-        """Whether the last write is long enough ago."""
-        return time.monotonic() - self._last_write >= MIN_SECONDS
+    def _make(self) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"cannot make {self.folder}: {reason_of(error)}") from None
+        _write(self._file, self._texts, {})
 
-    def write(self, path: Path, arrays: Arrays) -> None:
-        """Write what a run has reached."""
-        _write(path, {"of": digest_of(self._texts)}, arrays)
-        self._last_write = time.monotonic()
+    def _file_from(self, number: int) -> Path:
+        """Return the file of some runs in a row, by the first of them."""
+        return self.folder / f"runs-{number:04}.safetensors"
 
-    def read(self, path: Path) -> Arrays:
-        """Return what a run has reached."""
+    def _runs_in(self, path: Path) -> dict[int, Arrays]:
         texts, arrays = _read(path)
         if texts.get("of") != digest_of(self._texts):
             raise CheckpointError(f"{path} belongs to another fit")
-        return arrays
+        runs: dict[int, Arrays] = defaultdict(dict)
+        for name, array in arrays.items():
+            number, _, own_name = name.partition(".")
+            runs[int(number)][own_name] = array
+        return runs
+
+    def is_time(self, begin: float = -math.inf) -> bool:
+        """Tell whether the last write, and what began since, is long enough ago."""
+        return time.monotonic() - max(self._last_write, begin) >= MIN_SECONDS
+
+    def write(self, number: int, arrays: Arrays) -> None:
+        """Write what a run has reached, after all that ended before."""
+        self._write_ended()
+        self._write_runs({number: arrays})
+
+    def note_end(self, number: int, arrays: Arrays) -> None:
+        """Keep what a run has come to: short ones are written together, not each on its own."""
+        self._ended[number] = arrays
+        if self.is_time():
+            self._write_ended()
+
+    def _write_ended(self) -> None:
+        if self._ended:
+            self._write_runs(self._ended)
+            self._ended = {}
+
+    def _write_runs(self, runs: dict[int, Arrays]) -> None:
+        arrays = {f"{n}.{name}": array for n, run in runs.items() for name, array in run.items()}
+        _write(self._file_from(min(runs)), {"of": digest_of(self._texts)}, arrays)
+        self._last_write = time.monotonic()
 
 
 class SavedRun:
-    """The file of one run.
+    """One run of a fit, as a checkpoint keeps it.
 
     Attributes
     ----------
     found : dict of arrays, or None
-        What the run had reached, if it was begun before.
+        What it had reached when it was last written, if ever.
     """
 
-    def __init__(self, checkpoint: Checkpoint, path: Path, start: np.ndarray) -> None:
-        self._checkpoint, self.path, self._start = checkpoint, path, start
-        self._iteration = -1  # the last that is in the file
-        self.found: Arrays | None = None
-        if path.exists():
-            self.found = checkpoint.read(path)
-            self._check_start(self.found["start"])
-            self._iteration = int(self.found["iteration"])
-            logger.info("the run in %s goes on from iteration %d", path, self._iteration)
+    def __init__(
+        self, checkpoint: Checkpoint, number: int, start: np.ndarray, found: Arrays | None
+    ) -> None:
+        self._checkpoint, self._number, self._start = checkpoint, number, start
+        self.found = found
+        self._begin = time.monotonic()
+        self._iteration = -1  # the last that was written
+        if found is not None:
+            self._check_start(found["start"])
+            self._iteration = int(found["iteration"])
+            logger.info("run %d goes on from iteration %d", number, self._iteration)
 
     def _check_start(self, start: np.ndarray) -> None:
         if np.array_equal(start, self._start):
             return
+        name = f"run {self._number} of the checkpoint in {self._checkpoint.folder}"
         is_same = start.shape == self._start.shape
         if not is_same or not np.allclose(start, self._start, SAME_START, SAME_START):
-            raise CheckpointError(f"the run in {self.path} began elsewhere than this fit does")
+            raise CheckpointError(f"{name} began elsewhere than that of this fit")
         logger.warning(
-            "the run in %s began where numbers are rounded otherwise; it goes on, but not to the "
-            "same bits",
-            self.path,
+            "%s began where numbers are rounded otherwise; it goes on, but not to the same bits",
+            name,
         )
 
     def is_due(self, iteration: int) -> bool:
         """Tell whether to write after an iteration."""
-        return iteration % self._checkpoint.every == 0 and self._checkpoint.is_time
+        return iteration % self._checkpoint.every == 0 and self._checkpoint.is_time(self._begin)
 
     def write(self, iteration: int, arrays: Arrays) -> None:
         """Write what was reached after an iteration."""
-        about = {"start": self._start, "iteration": np.array(iteration)}
-        self._checkpoint.write(self.path, about | arrays)
+        self._checkpoint.write(self._number, self._with_place(iteration, arrays))
         self._iteration = iteration
 
-    def end(self, iteration: int, arrays: Callable[[], Arrays], is_stopped: bool) -> None:
-        """Write what was reached at the end, unless the whole run is as quickly made again.
+    def end(self, iteration: int, arrays: Arrays, is_stopped: bool) -> None:
+        """Keep what was reached at the end.
 
-        Now the model is what counts: that it could not be written is only a warning.
+        Now the model is what counts: that it cannot be written is only a warning.
         """
-        is_worth = is_stopped or self._iteration >= 0 or self._checkpoint.is_time
-        if iteration > self._iteration and is_worth:
-            try:
-                self.write(iteration, arrays())
-            except CheckpointError as error:
-                logger.warning("%s", error)
+        if iteration == self._iteration:
+            return
+        try:
+            if is_stopped or self._iteration >= 0:
+                self.write(iteration, arrays)
+            else:
+                self._checkpoint.note_end(self._number, self._with_place(iteration, arrays))
+        except CheckpointError as error:
+            logger.warning("%s", error)
+
+    def _with_place(self, iteration: int, arrays: Arrays) -> Arrays:
+        return {"start": self._start, "iteration": np.array(iteration), **arrays}
 
 
 def digest_of(*parts: Any) -> str:
@@ -254,13 +293,13 @@ def _differences(there: dict[str, Any], here: dict[str, Any]) -> str:
     names = [name for name in there | here if there.get(name) != here.get(name)]
     if "function" in names:  # other functions have other options
         names = ["function"]
-    return " and ".join(_difference(name, there.get(name), here.get(name)) for name in names)
+    return "; ".join(_difference(name, there.get(name), here.get(name)) for name in names)
 
 
 def _difference(name: str, there: Any, here: Any) -> str:
     if any(str(value).startswith(SHA) for value in (there, here)):
-        return f"its {name} is another"
-    return f"its {name} is {there!r}, not {here!r}"
+        return f"{name}: not the same"
+    return f"{name}: {there!r}, not {here!r}"
 
 
 def _write(path: Path, texts: Mapping[str, str], arrays: Arrays) -> None:
@@ -272,11 +311,11 @@ def _write(path: Path, texts: Mapping[str, str], arrays: Arrays) -> None:
         # by columns it stays: in which order numbers lie decides in which they are summed
         tensors[name if in_rows else f"{name}.T"] = compact if in_rows else compact.T
     metadata = {"format": FORMAT, "version": VERSION, "library": __version__, **texts}
-    metadata["checksum"] = _checksum(metadata, tensors)
-    content = save(tensors, metadata)
+    header, numbers = header_and_numbers(save(tensors, metadata))
+    header["__metadata__"]["checksum"] = _checksum(header, numbers)
     try:
         with atomic_output(path) as file:
-            file.write(content)
+            file.write(with_header(header, numbers))
     except JointPMFError as error:
         raise CheckpointError(str(error)) from None
 
@@ -284,34 +323,35 @@ def _write(path: Path, texts: Mapping[str, str], arrays: Arrays) -> None:
 def _read(path: Path) -> tuple[dict[str, str], Arrays]:
     """Return the texts and arrays of a file, which is whole and of this version."""
     try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = dict(file.metadata() or {})
-            tensors = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, AttributeError, KeyError, TypeError, ValueError) as error:
+        content = path.read_bytes()
+        tensors = tensors_in(content)
+    except OSError as error:
+        raise CheckpointError(f"cannot read {path}: {reason_of(error)}") from None
+    except (SafetensorError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} is damaged: {reason_of(error)}") from None
+    header, numbers = header_and_numbers(content)
+    metadata = header.get("__metadata__") or {}
     if metadata.get("format") != FORMAT:
         raise CheckpointError(f"{path} is not a checkpoint")
     if metadata.get("version") != VERSION:
+        version = shown(metadata.get("version"))
         raise CheckpointError(
-            f"{path} has format version {shown(metadata.get('version'))}; this library reads "
-            f"{VERSION!r}"
+            f"{path} has format version {version}; this library reads {VERSION!r}"
         )
     if metadata.get("library") != __version__:
         raise CheckpointError(
             f"{path} was written by jointpmf {metadata.get('library')}, and this is {__version__}, "
             "whose numbers may be others"
         )
-    if metadata.pop("checksum", None) != _checksum(metadata, tensors):
+    if metadata.pop("checksum", None) != _checksum(header, numbers):
         raise CheckpointError(f"{path} was changed after it was written: its checksum is another")
-    arrays = {
-        name.removesuffix(".T"): array.T if name.endswith(".T") else array
-        for name, array in tensors.items()
-    }
-    return metadata, arrays
+    arrays = {name: np.array(array) for name, array in tensors.items()}  # which can be written to
+    by_columns = [name for name in arrays if name.endswith(".T")]
+    return metadata, arrays | {name.removesuffix(".T"): arrays[name].T for name in by_columns}
 
 
-def _checksum(metadata: Mapping[str, str], tensors: Arrays) -> str:
-    """Return the SHA-256 of all that a file says, whatever the order it is stored in."""
-    texts = json.dumps(dict(metadata), sort_keys=True)
-    named = [part for name in sorted(tensors) for part in (name, tensors[name])]
-    return digest_of(texts, *named).removeprefix(SHA)
+def _checksum(header: Mapping[str, Any], numbers: bytes) -> str:
+    """Return the SHA-256 of all that a file says, except itself."""
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    digest.update(numbers)
+    return digest.hexdigest()

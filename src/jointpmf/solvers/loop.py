@@ -203,6 +203,7 @@ def iterate(
     saved: SavedRun | None = None
     with one_blas_thread:
         try:
+            # a run without iterations is not counted: a search for a start that is stopped adds one
             if checkpoint is not None and max_iter:
                 saved = checkpoint.next_run(_mark_of(point, max_iter))
                 run.keeps_memory = True
@@ -217,10 +218,12 @@ def iterate(
                     break
                 if saved is not None and saved.is_due(line.iteration):
                     saved.write(line.iteration, run.arrays())
+            if saved is not None:
+                saved.end(run.reached.iteration, run.arrays(), status is Status.STOPPED)
         except KeyboardInterrupt:
             status = Status.STOPPED
-        if saved is not None and run.reached.memory is not None:
-            saved.end(run.reached.iteration, run.arrays, status is Status.STOPPED)
+            if saved is not None and run.reached.memory is not None:
+                saved.end(run.reached.iteration, run.arrays(), is_stopped=True)
     best = run.reached.best
     solution = Solution(
         best.state.point.to_pmf(solver.domain),
