@@ -147,12 +147,11 @@ def test_all_subsets_estimate_the_norm_exactly(monkeypatch):
     assert some.cost(point) == pytest.approx(exact.cost(point))
 
 
-def test_sums_are_refreshed(monkeypatch):
+def test_sums_are_refreshed():
     codes, _ = random_codes(6, 300)
-    monkeypatch.setattr(implicit, "REFRESH", 1)
-    often = ImplicitLeastSquares(ColumnRows.of_codes(codes), 3, 4)
-    monkeypatch.setattr(implicit, "REFRESH", 10**9)
-    never = ImplicitLeastSquares(ColumnRows.of_codes(codes), 3, 4)
+    often, never = (
+        ImplicitLeastSquares(ColumnRows.of_codes(codes), 3, 4, refresh) for refresh in (1, 10**9)
+    )
     start = random_point(codes.domain, 3, np.random.default_rng(0))
     ends = [iterate(AOADMM(p), start.copy(), max_iter=40, tol=0.0).pmf for p in (often, never)]
     for one, other in zip(ends[0].factors, ends[1].factors, strict=True):

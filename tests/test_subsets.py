@@ -107,3 +107,24 @@ class TestChoice:
     def test_an_impossible_order_gets_its_own_sentence(self):
         with pytest.raises(jp.JointPMFError, match="order"):
             jp.fit_rows(ROWS, 2, method="marginals", order=9)
+
+
+@pytest.mark.parametrize("is_implicit", [False, True])
+@pytest.mark.parametrize("stop", [3, 25])
+def test_a_fit_goes_on_to_the_same_bits(stop, is_implicit, monkeypatch, tmp_path):
+    monkeypatch.setattr("jointpmf.checkpoint.MIN_SECONDS", 0.0)
+    options = {"order": 3, "checkpoint_every": 2, "max_iter": 40}
+
+    def interrupt(step, pmf):
+        return step.iteration == stop
+
+    whole = fit(with_holes(), is_implicit, monkeypatch, checkpoint=tmp_path / "a", **options)
+    part = fit(
+        with_holes(), is_implicit, monkeypatch, checkpoint=tmp_path / "b", callback=interrupt,
+        **options,
+    )  # fmt: skip
+    assert part.n_iter == stop
+    rest = fit(with_holes(), is_implicit, monkeypatch, checkpoint=tmp_path / "b", **options)
+    assert [step.objective for step in rest.history] == [step.objective for step in whole.history]
+    for one, other in zip(rest.pmf.factors, whole.pmf.factors, strict=True):
+        np.testing.assert_array_equal(one, other)

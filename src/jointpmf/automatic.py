@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointpmf.checkpoint import Checkpoint
 from jointpmf.domain import MISSING, Domain
 from jointpmf.encoding import Bins, Codes, encode
 from jointpmf.errors import at_least_zero, whole_number
+from jointpmf.files import PathLike
 from jointpmf.fit import fit_marginals
 from jointpmf.fit_plan import FitData, FitPlan, check_table
 from jointpmf.likelihood import loop_options
@@ -79,6 +81,8 @@ def fit_auto(
     progress: bool = False,
     domain: Domain | None = None,
     bins: Bins | None = None,
+    checkpoint: PathLike | None = None,
+    checkpoint_every: int = 10,
 ) -> Solution:
     """Return an average of fits whose rank is chosen by what was held out of them.
 
@@ -102,6 +106,8 @@ def fit_auto(
         Whether to show a progress bar.
     domain, bins
         How the table is read, see `encode`.
+    checkpoint, checkpoint_every : path, int
+        Where and how often to leave how far the fits have come, as in `fit_rows`.
 
     Examples
     --------
@@ -120,9 +126,22 @@ def fit_auto(
     if emphasis is not None:
         emphasis = whole_number(emphasis, "emphasis", 1)
     tried = SMOOTHINGS if smoothing is None else (at_least_zero(smoothing, "smoothing"),)
+    saved: Checkpoint | None = None
+    if checkpoint is not None:
+        identity = {
+            "function": "fit_auto",
+            "table": codes,
+            "sample_weight": weights,
+            "target": target,
+            "emphasis": emphasis,
+            "smoothing": smoothing,
+        }
+        saved = Checkpoint(checkpoint, checkpoint_every, identity, random_state)
+        generator = saved.generator
     seeds = generator.integers(2**63, size=MAX_AVERAGED)
     with one_blas_thread:
-        search = _Search(rows, row_weights, position, [np.random.default_rng(s) for s in seeds])
+        generators = [np.random.default_rng(seed) for seed in seeds]
+        search = _Search(rows, row_weights, position, generators, saved)
         if max(row_weights.sum(), len(row_weights)) < MIN_ROWS:
             return search.independent(tried[0])
         total = (len(RANKS) + 2) * search.n_tried + MIN_AVERAGED
@@ -165,8 +184,10 @@ class _Search:
         weights: np.ndarray,
         target: int | None,
         generators: list[np.random.Generator],
+        checkpoint: Checkpoint | None,
     ) -> None:
         self.codes, self.weights, self.target = codes, weights, target
+        self._checkpoint = checkpoint
         self._generators = generators
         self._splits: list[_Split] = []
         self._found: dict[_Kind, list[Solution]] = {}
@@ -232,10 +253,14 @@ class _Search:
         if self.target is not None and kind.emphasis > 1:
             rows = rows.emphasised(self.target, kind.emphasis)
         data = FitData(split.codes, split.weights, rows, held_out)
-        solution = _plan(kind).run(data, np.random.default_rng(split.seed))
+        solution = self._plan(kind).run(data, np.random.default_rng(split.seed))
         fits = self._found.pop(kind, [])  # the last kind is the last in order
         self._found[kind] = [*fits, solution]
         return kind
+
+    def _plan(self, kind: _Kind) -> FitPlan:
+        options = loop_options(MAX_ITER, TOL) | {"checkpoint": self._checkpoint}
+        return FitPlan(kind.rank, "rows", kind.smoothing, "marginal", options)
 
     def _split(self, generator: np.random.Generator) -> _Split:
         held_out = self._thinned(generator)
@@ -272,7 +297,7 @@ class _Search:
     def independent(self, smoothing: float) -> Solution:
         """Return the fit of rank one, for a table too small to hold anything out."""
         data = FitData.of_codes(self.codes, self.weights)
-        return _plan(_Kind(1, smoothing)).run(data, self._generators[0])
+        return self._plan(_Kind(1, smoothing)).run(data, self._generators[0])
 
     def averaged(self) -> Solution:
         """Return the average of the fits of the best kind, with a record of all."""
@@ -296,13 +321,13 @@ class _Search:
         )
 
 
-def _plan(kind: _Kind) -> FitPlan:
-    options = loop_options(MAX_ITER, TOL)
-    return FitPlan(kind.rank, "rows", kind.smoothing, "marginal", options)
-
-
 def fit_marginals_auto(
-    marginals: MarginalSet, *, random_state: Any = None, callback: Callback | None = None
+    marginals: MarginalSet,
+    *,
+    random_state: Any = None,
+    callback: Callback | None = None,
+    checkpoint: PathLike | None = None,
+    checkpoint_every: int = 10,
 ) -> Solution:
     """Return the fit to marginals of the rank from which on more components hardly help.
 
@@ -312,7 +337,7 @@ def fit_marginals_auto(
         What is known.
     random_state : int or numpy Generator, optional
         The same seed gives the same bits.
-    callback : callable, optional
+    callback, checkpoint, checkpoint_every : callable, path, int
         As in `fit_marginals`.
 
     Examples
@@ -323,9 +348,16 @@ def fit_marginals_auto(
     3
     """
     generator = seeded_generator(random_state)
+    saved: Checkpoint | None = None
+    if checkpoint is not None:
+        identity = {"function": "fit_marginals_auto", "marginals": marginals}
+        saved = Checkpoint(checkpoint, checkpoint_every, identity, random_state)
+        generator = saved.generator
     best: Solution | None = None
     for rank in range(1, MAX_MARGINAL_RANK + 1):
-        found = fit_marginals(marginals, rank, random_state=generator, callback=callback)
+        found = fit_marginals(
+            marginals, rank, random_state=generator, callback=callback, checkpoint=saved
+        )
         if found.status is Status.STOPPED:
             return found if best is None else replace(best, status=Status.STOPPED)
         if best is not None and found.objective > ELBOW * best.objective:

@@ -150,6 +150,14 @@ def fit(
         float | None,
         typer.Option(help="Improvement that ends the fit.", show_default=False),
     ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Leave there how far the fit is: killed, the same command goes on from it.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> int:
@@ -175,6 +183,7 @@ def fit(
         smoothing=smoothing,
         max_iter=max_iter,
         tol=tol,
+        checkpoint=checkpoint,
     )
     fitted = job.run(_console(stderr=True))
     _write_model(output, fitted)

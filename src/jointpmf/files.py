@@ -113,15 +113,20 @@ def model_bytes(
         "about": json.dumps(_checked_about(about or {}), ensure_ascii=False),
     }
     metadata["checksum"] = _checksum(metadata, tensors)
-    return _in_order(save(tensors, metadata))
+    return with_header(*header_and_numbers(save(tensors, metadata)))
 
 
-def _in_order(content: bytes) -> bytes:
-    """Return a file with its header sorted, so that the same model gives the same bytes."""
+def header_and_numbers(content: bytes) -> tuple[dict[str, Any], bytes]:
+    """Return what a safetensors file says of its numbers, and the bytes of those."""
     end = 8 + int.from_bytes(content[:8], "little")
-    header = json.dumps(json.loads(content[8:end]), sort_keys=True, ensure_ascii=False).encode()
-    header += b" " * (-len(header) % 8)  # the numbers begin where a float64 may
-    return len(header).to_bytes(8, "little") + header + content[end:]
+    return json.loads(content[8:end]), content[end:]
+
+
+def with_header(header: Mapping[str, Any], numbers: bytes) -> bytes:
+    """Return a safetensors file; its header is sorted, so that the same gives the same bytes."""
+    text = json.dumps(header, sort_keys=True, ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)  # the numbers begin where a float64 may
+    return len(text).to_bytes(8, "little") + text + numbers
 
 
 def _checked_about(about: Any) -> dict[str, str]:

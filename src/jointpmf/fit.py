@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jointpmf.checkpoint import Checkpoint
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, at_least_zero, one_of, whole_number
+from jointpmf.files import PathLike
 from jointpmf.limits import is_determined
 from jointpmf.marginals import MarginalSet
 from jointpmf.pmf import JointPMF, seeded_generator
@@ -62,6 +64,8 @@ def fit_marginals(
     validation: Callable[[JointPMF], float] | None = None,
     random_state: Any = None,
     callback: Callback | None = None,
+    checkpoint: PathLike | Checkpoint | None = None,
+    checkpoint_every: int = 10,
 ) -> Solution:
     """Return the low-rank joint PMF that fits all marginals best, in least squares.
 
@@ -87,6 +91,12 @@ def fit_marginals(
         The same seed gives the same bits.
     callback : callable, optional
         Called as `callback(step, pmf)` after every iteration; returning True stops.
+    checkpoint : path, optional
+        A folder in which the fit leaves how far it has come, every `checkpoint_every` iterations
+        and at most once a second. The same call goes on from there, after a kill too, to the same
+        bits. The folder stays until you delete it.
+    checkpoint_every : int
+        Iterations between two writes.
 
     Examples
     --------
@@ -107,11 +117,27 @@ def fit_marginals(
             raise JointPMFError(f"the {name} must be callable, not {function!r}")
     generator = seeded_generator(random_state)
     problem = CoupledLeastSquares(marginals, rank, weighting)
+    options: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "callback": callback}
+    if isinstance(checkpoint, Checkpoint):
+        options["checkpoint"] = checkpoint
+    elif checkpoint is not None:
+        identity = {
+            "function": "fit_marginals",
+            "marginals": marginals,
+            "rank": rank,
+            "method": method,
+            "start": start,
+            "weighting": problem.marginal_weights,
+            "max_iter": max_iter,
+            "tol": tol,
+            "validation": validation is not None,
+        }
+        saved = Checkpoint(checkpoint, checkpoint_every, identity, random_state)
+        options["checkpoint"], generator = saved, saved.generator
     first = _start(marginals, problem, start, generator)
     unique = first.is_exact or is_unique(_curvature(problem), rank, generator)
     if method == "auto" and unique is False:
-        tol = max(tol, VALLEY_TOL)
-    options: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "callback": callback}
+        options["tol"] = max(tol, VALLEY_TOL)
     held_out = None if validation is None else _Judged(validation, problem.domain)
     solution = iterate(_solver(method, problem), first.point, validation=held_out, **options)
     solution = replace(solution, start=f"{first.name}: {first.reason}", marginals=marginals)

@@ -62,6 +62,7 @@ class FitJob:
     smoothing: float | None
     max_iter: int | None
     tol: float | None
+    checkpoint: str | None
 
     def run(self, console: Console) -> Fitted:
         """Return the fit, with its progress on the console if that is a terminal."""
@@ -132,9 +133,16 @@ class FitJob:
 
     def _of_marginals(self, marginals: MarginalSet, watch: FitWatch) -> Solution:
         if self.rank is None:
-            return fit_marginals_auto(marginals, random_state=self.seed, callback=watch)
+            return fit_marginals_auto(
+                marginals, random_state=self.seed, callback=watch, checkpoint=self.checkpoint
+            )
         return fit_marginals(
-            marginals, self.rank, random_state=self.seed, callback=watch, **self._limits()
+            marginals,
+            self.rank,
+            random_state=self.seed,
+            callback=watch,
+            checkpoint=self.checkpoint,
+            **self._limits(),
         )
 
     def _by_likelihood(self, codes: Codes, console: Console, watch: FitWatch) -> Solution:
@@ -145,6 +153,7 @@ class FitJob:
                 smoothing=self.smoothing,
                 random_state=self.seed,
                 progress=console.is_terminal,
+                checkpoint=self.checkpoint,
             )
         return fit_rows(
             codes,
@@ -152,6 +161,7 @@ class FitJob:
             smoothing=self.smoothing or 0.0,
             random_state=self.seed,
             callback=watch,
+            checkpoint=self.checkpoint,
             **self._limits(),
         )
 

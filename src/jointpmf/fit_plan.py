@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from jointpmf.domain import MISSING
+from jointpmf.checkpoint import CheckpointError
+from jointpmf.domain import MISSING, Domain
 from jointpmf.encoding import Codes, encode
 from jointpmf.errors import JointPMFError, listing
 from jointpmf.pmf import JointPMF
@@ -80,7 +81,7 @@ class FitData:
 class FitPlan:
     """How to fit: everything that was asked, except the data.
 
-    `options` are those of the loop: max_iter, tol, callback.
+    `options` are those of the loop: max_iter, tol, callback, checkpoint.
     """
 
     rank: int
@@ -159,6 +160,8 @@ class FitPlan:
                     point = make()
                     if point is not None:
                         found.append((self._iterate(tried, point, **options), name))
+                except CheckpointError:
+                    raise
                 except Recoverable as failure:
                     logger.warning("the start %r failed: %s", name, failure)
                     error = failure
@@ -250,6 +253,14 @@ def splitter(
     if validation is not None:
         data = _holding_out(whole, encode(validation, whole.codes.domain), None, plan)
     return lambda generator: data
+
+
+def plain_validation(validation: Any, domain: Domain) -> Any:
+    """Return what is held out as a number, as truth values or as codes."""
+    if validation is None or isinstance(validation, Real):
+        return validation
+    hidden = _mask(validation)
+    return encode(validation, domain) if hidden is None else hidden
 
 
 def _mask(validation: Any) -> np.ndarray | None:

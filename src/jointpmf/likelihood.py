@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from jointpmf.checkpoint import Checkpoint, CheckpointError
 from jointpmf.domain import Domain
 from jointpmf.encoding import Bins, encode
 from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
+from jointpmf.files import PathLike
 from jointpmf.fit_plan import (
     FitData,
     FitPlan,
@@ -18,6 +20,7 @@ from jointpmf.fit_plan import (
     Splitter,
     badness,
     check_table,
+    plain_validation,
     splitter,
 )
 from jointpmf.marginals import checked_weights
@@ -51,6 +54,8 @@ def fit_rows(
     callback: Callback | None = None,
     domain: Domain | None = None,
     bins: Bins | None = None,
+    checkpoint: PathLike | None = None,
+    checkpoint_every: int = 10,
 ) -> Solution:
     """Return the joint PMF under which an incomplete table is most likely.
 
@@ -103,6 +108,12 @@ def fit_rows(
         Called as `callback(step, pmf)` after every iteration; returning True stops.
     domain, bins
         How the table is read, see `encode`.
+    checkpoint : path, optional
+        A folder in which the fit leaves how far it has come, every `checkpoint_every` iterations
+        and at most once a second. The same call goes on from there, after a kill too, to the same
+        bits. The folder stays until you delete it.
+    checkpoint_every : int
+        Iterations between two writes.
 
     Returns
     -------
@@ -137,6 +148,7 @@ def fit_rows(
                 "method='likelihood'"
             )
         options = loop_options(max_iter, tol) | {"callback": callback}
+        options |= {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
         return fit_subsets(
             codes, weights, rank, order, start=start, random_state=random_state, **options
         )
@@ -145,8 +157,27 @@ def fit_rows(
     options = loop_options(max_iter, tol) | {"callback": callback}
     check_table(codes, weights)
     begin = _checked_start(start, codes.domain, rank)
-    plan = FitPlan(rank, begin, smoothing, towards, options, bandwidth)
     generator = seeded_generator(random_state)
+    if checkpoint is not None:
+        identity = {
+            "function": "fit_rows",
+            "table": codes,
+            "sample_weight": weights,
+            "rank": rank,
+            "start": begin,
+            "smoothing": smoothing,
+            "towards": towards,
+            "bandwidth": bandwidth,
+            "max_iter": options["max_iter"],
+            "tol": options["tol"],
+            "n_init": n_init,
+            "n_average": n_average,
+            "validation": plain_validation(validation, codes.domain),
+            "scoring": scoring,
+        }
+        saved = Checkpoint(checkpoint, checkpoint_every, identity, random_state)
+        options["checkpoint"], generator = saved, saved.generator
+    plan = FitPlan(rank, begin, smoothing, towards, options, bandwidth)
     with one_blas_thread:
         whole = FitData.of_codes(codes, weights)
         split = splitter(whole, validation, plan, scoring)
@@ -165,6 +196,8 @@ def _best_of(plan: FitPlan, data: FitData, n_init: int, generator: np.random.Gen
         own = generator if n_init == 1 else _child(generator)
         try:
             found.append(_without_given_start(plan, k).run(data, own))
+        except CheckpointError:
+            raise
         except Recoverable as failure:
             logger.warning("start number %d failed: %s", k + 1, failure)
             restarts.append(Restart(f"number {k + 1}", np.inf, None, error=str(failure)))

@@ -15,6 +15,7 @@ from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
+from jointpmf.checkpoint import digest_of
 from jointpmf.counting import Subset, count_tables
 from jointpmf.domain import Domain
 from jointpmf.encoding import Codes
@@ -207,6 +208,13 @@ class PartedRows:
     def marginal(self) -> np.ndarray:
         """The probability of each level of each variable."""
         return marginal_of_counts(self.levels.counts, self.domain)
+
+    @property
+    def digest(self) -> str:
+        """What a checkpoint knows the table by: its size, and how often each level was seen."""
+        levels = self.levels
+        sizes = (self.domain.names, self.domain.sizes, levels.n_rows, levels.n_empty, levels.weight)
+        return digest_of(*sizes, levels.counts)
 
     def expectation(self, rank: int) -> PartedExpectation:
         """Return the E-step for models of a rank."""

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from jointpmf.checkpoint import Checkpoint
 from jointpmf.encoding import Codes
 from jointpmf.errors import JointPMFError
+from jointpmf.files import PathLike
 from jointpmf.fit import (
     VALLEY_TOL,
     default_solver,
@@ -24,7 +26,7 @@ from jointpmf.limits import MAX_PARAMETERS
 from jointpmf.marginals import MarginalSet
 from jointpmf.pmf import JointPMF, seeded_generator
 from jointpmf.solvers.curvature import Curvature
-from jointpmf.solvers.implicit import ImplicitLeastSquares
+from jointpmf.solvers.implicit import REFRESH, ImplicitLeastSquares
 from jointpmf.solvers.loop import Solution, Status, iterate
 from jointpmf.solvers.objective import Point
 from jointpmf.solvers.rows import ColumnRows
@@ -55,6 +57,8 @@ def fit_subsets(
     *,
     start: str | JointPMF,
     random_state: Any,
+    checkpoint: PathLike | None = None,
+    checkpoint_every: int = 10,
     **options: Any,
 ) -> Solution:
     """Return the least-squares fit to all marginals of an order, weighted by their counts.
@@ -64,15 +68,29 @@ def fit_subsets(
     if not is_cheaper_implicitly(codes, rank, order):
         marginals = MarginalSet.from_table(codes, order, weights)
         solution = fit_marginals(
-            marginals, rank, start=start, weighting="counts", random_state=random_state, **options
-        )
+            marginals, rank, start=start, weighting="counts", random_state=random_state,
+            checkpoint=checkpoint, checkpoint_every=checkpoint_every, **options,
+        )  # fmt: skip
         return replace(solution, source=f"{len(marginals)} marginals counted over the rows")
     with one_blas_thread:
         rows = ColumnRows.of_codes(codes, weights)
-        problem = ImplicitLeastSquares(rows, rank, order)
+        problem = ImplicitLeastSquares(rows, rank, order, REFRESH if checkpoint is None else 1)
         source = f"all {problem.n_subsets} marginals of order {order}, implicitly from the rows"
         logger.info("%s: counting them would take longer", source)
         generator = seeded_generator(random_state)
+        if checkpoint is not None:
+            identity = {
+                "function": "fit_rows, implicitly",
+                "table": codes,
+                "sample_weight": weights,
+                "rank": rank,
+                "order": order,
+                "start": start,
+                "max_iter": options["max_iter"],
+                "tol": options["tol"],
+            }
+            saved = Checkpoint(checkpoint, checkpoint_every, identity, random_state)
+            options["checkpoint"], generator = saved, saved.generator
         solution = _fit_implicitly(problem, start, generator, options)
         cost = problem.cost(Point.of_pmf(solution.pmf))
     return replace(solution, objective=cost, source=source)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from jointpmf.checkpoint import Arrays
 from jointpmf.solvers.admm import BlockResult, solve_block
 from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.loop import State
@@ -48,6 +49,21 @@ class AOADMM:
         primal_gap = max(result.primal_gap for result in results)
         dual_gap = max(result.dual_gap for result in results)
         return State(point, self._objective_after(block, point), primal_gap, dual_gap)
+
+    def memory(self, state: State) -> Arrays:
+        """Return the dual of each block, how far it moved, and the norm, which may be estimated."""
+        duals = np.concatenate(self._duals, axis=1)
+        norm = np.array(self.problem.norm)
+        return {"duals": duals, "moved": self._moved.copy(), "norm": norm}
+
+    def recalled(self, state: State, memory: Arrays) -> State:
+        """Return the state, and go on from it with this memory."""
+        ends = np.cumsum([dual.shape[1] for dual in self._duals])
+        for dual, part in zip(self._duals, np.split(memory["duals"], ends[:-1], 1), strict=True):
+            dual[:] = part
+        self._moved[:] = memory["moved"]
+        self.problem.norm = float(memory["norm"])
+        return state
 
     def _solve(self, b: int, block: Block, point: Point) -> BlockResult:
         is_factor = block.rows is not None

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
+from jointpmf.checkpoint import Arrays
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.loop import State
@@ -37,3 +40,14 @@ class SweepsThenNewton:
         if not isinstance(state, NewtonState):
             state = self.newton.start(state.point)
         return self.newton.step(state)
+
+    def memory(self, state: State) -> Arrays:
+        """Return how many sweeps are left, and the memory of the method that goes on."""
+        solver = self.newton if isinstance(state, NewtonState) else self.aoadmm
+        return {"sweeps_left": np.array(self._sweeps_left), **solver.memory(state)}
+
+    def recalled(self, state: State, memory: Arrays) -> State:
+        """Return the state, and go on from it, that had this point and this memory."""
+        self._sweeps_left = int(memory["sweeps_left"])
+        solver = self.newton if "gradient" in memory else self.aoadmm
+        return solver.recalled(state, memory)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import sparray
 
+from jointpmf.checkpoint import Arrays
 from jointpmf.solvers.loop import State
 from jointpmf.solvers.objective import Point
 from jointpmf.solvers.rows import SMALLEST, AnyRows
@@ -101,6 +102,20 @@ class EM:
             return jumped
         self._stride = max(stride / STRIDE_GROWTH, FIRST_STRIDE)
         return plain
+
+    def memory(self, state: State) -> Arrays:
+        """Return where an EM step leads, and the longest extrapolation."""
+        assert isinstance(state, EMState)
+        next_stack = state.next_stack[:, : self.expectation.rank]
+        return {"next": next_stack, "stride": np.array(self._stride)}
+
+    def recalled(self, state: State, memory: Arrays) -> EMState:
+        """Return the state, and go on from it, that had this point and this memory."""
+        self._stride = float(memory["stride"])
+        stack, next_stack = self.expectation.stack(state.point), self.expectation.empty_stack()
+        next_stack[:, : self.expectation.rank] = memory["next"]
+        point = self.expectation.point(stack)
+        return EMState(point, state.objective, stack=stack, next_stack=next_stack)
 
     def plain_step(self, state: EMState) -> EMState:
         """Return the state after one EM step."""

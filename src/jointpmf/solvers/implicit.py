@@ -57,9 +57,12 @@ class ImplicitLeastSquares:
         What was observed.
     rank, order : int
         Number of components, and of variables in a subset.
+    refresh : int
+        Sweeps after which all sums are computed anew; with 1 a sweep depends on its point alone.
     """
 
-    def __init__(self, rows: ColumnRows, rank: int, order: int) -> None:
+    def __init__(self, rows: ColumnRows, rank: int, order: int, refresh: int = REFRESH) -> None:
+        self.refresh = refresh
         self.rows, self.domain, self.rank, self.order = rows, rows.domain, rank, order
         n_all = len(self.domain)
         if not 2 <= order <= n_all:
@@ -121,7 +124,7 @@ class ImplicitLeastSquares:
     def _load(self, point: Point) -> None:
         """Bring all sums up to date, unless they are already."""
         is_current = self._factors is not None and np.array_equal(self._factors, point.factors)
-        if is_current and self._age < REFRESH:
+        if is_current and self._age < self.refresh:
             return
         self._sums.load(point.factors)
         self._grams.load(self._packed_grams(point))

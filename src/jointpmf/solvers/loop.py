@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from jointpmf.checkpoint import Arrays, Checkpoint, SavedRun
 from jointpmf.domain import Domain
 from jointpmf.marginals import MarginalSet
 from jointpmf.pmf import JointPMF
@@ -84,6 +85,12 @@ class Solver(Protocol):
 
     def step(self, state: State) -> State:
         """Return a new state, at best with a lower objective."""
+
+    def memory(self, state: State) -> Arrays:
+        """Return what the next step needs besides the state's point, in arrays that stay so."""
+
+    def recalled(self, state: State, memory: Arrays) -> State:
+        """Return the state, and go on from it, that had this point and this memory."""
 
 
 class Validation(Protocol):
@@ -187,6 +194,7 @@ def iterate(
     callback: Callback | None = None,
     validation: Validation | None = None,
     begin: float | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Solution:
     """Run a solver from a feasible point until it converges, is stopped or has used its budget.
 
@@ -194,57 +202,39 @@ def iterate(
     an amount, as the solver says; of a second-order method, the second one squares what is left),
     when no step lowers it at all, or when it is zero to rounding. With a validation part the model
     that fits it best is returned, and the fit ends when that stops improving. Seconds count from
-    `begin`, or from the call.
+    `begin`, or from the call. With a checkpoint the run goes on from where it was left.
     """
-    begin = time.perf_counter() if begin is None else begin
-    status = Status.MAX_ITER
-    best = _Best(State(point, math.inf))
-    history: list[Step] = []
-    n_small = 0
+    run = _Run(solver, point, tol, validation, time.perf_counter() if begin is None else begin)
+    saved: SavedRun | None = None
     with one_blas_thread:
         try:
-            state = solver.start(point)
-            held_out = validation.cost(state.point) if validation else None
-            best = _Best(state, held_out)
-            seconds = time.perf_counter() - begin
-            history.append(Step(0, state.objective, seconds, 0.0, 0.0, held_out))
-            if state.objective <= solver.floor:
-                status, max_iter = Status.CONVERGED, 0
-            for iteration in range(1, max_iter + 1):
-                before, state = state, solver.step(state)
-                held_out = validation.cost(state.point) if validation else None
-                best = best.or_better(state, held_out, iteration)
-                seconds = time.perf_counter() - begin
-                line = Step(
-                    iteration,
-                    state.objective,
-                    seconds,
-                    state.primal_gap,
-                    state.dual_gap,
-                    held_out,
-                )
-                history.append(line)
-                if callback is not None and callback(line, state.point.to_pmf(solver.domain)):
+            # a run without iterations is not counted: a search for a start that is stopped adds one
+            if checkpoint is not None and max_iter:
+                saved = checkpoint.next_run(_mark_of(point, max_iter))
+                run.keeps_memory = True
+            if saved is not None and saved.found is not None:
+                run.recall(saved.found)
+            else:
+                run.start(point)
+            while (status := run.ending(max_iter)) is None:
+                line = run.advance()
+                if callback is not None and callback(line, run.pmf()):
                     status = Status.STOPPED
                     break
-                gain = before.objective - state.objective
-                unit = max(before.objective, solver.resolution) if solver.relative else 1.0
-                is_small = state.may_stop and abs(gain) < tol * unit
-                n_small = n_small + 1 if is_small else 0
-                if n_small == 2 or state.stalled or state.objective <= solver.floor:
-                    status = Status.CONVERGED
-                    break
-                if validation and iteration - best.iteration >= validation.patience:
-                    status = Status.VALIDATED
-                    break
+                if saved is not None and saved.is_due(line.iteration):
+                    saved.write(line.iteration, run.arrays())
+            if saved is not None:
+                saved.end(run.reached.iteration, run.arrays(), status is Status.STOPPED)
         except KeyboardInterrupt:
             status = Status.STOPPED
-    pmf = best.state.point.to_pmf(solver.domain)
+            if saved is not None and run.reached.memory is not None:
+                saved.end(run.reached.iteration, run.arrays(), is_stopped=True)
+    best = run.reached.best
     solution = Solution(
-        pmf,
+        best.state.point.to_pmf(solver.domain),
         status,
         best.state.objective,
-        history,
+        run.history,
         kkt=best.state.kkt,
         validation=best.held_out,
     )
@@ -265,3 +255,128 @@ class _Best(NamedTuple):
         else:
             is_better = held_out < self.held_out
         return _Best(state, held_out, iteration) if is_better else self
+
+
+class _Reached(NamedTuple):
+    """How far a run has come: replaced as a whole, so that an interrupt leaves nothing half."""
+
+    iteration: int
+    state: State
+    best: _Best
+    n_small: int = 0
+    memory: Arrays | None = None
+    """What the solver needs to go on, if that is kept."""
+
+
+class _Run:
+    """A solver on its way: what it has reached, which can be written down and recalled."""
+
+    def __init__(
+        self,
+        solver: Solver,
+        point: Point,
+        tol: float,
+        validation: Validation | None,
+        begin: float,
+    ) -> None:
+        self.solver, self.tol, self.validation, self.begin = solver, tol, validation, begin
+        self.history: list[Step] = []
+        nowhere = State(point, math.inf)
+        self.reached = _Reached(0, nowhere, _Best(nowhere))
+        self.keeps_memory = False
+
+    def start(self, point: Point) -> None:
+        """Reach the start."""
+        self._reach(0, self.solver.start(point))
+
+    def advance(self) -> Step:
+        """Reach the next iteration."""
+        before = self.reached
+        state = self.solver.step(before.state)
+        gain = before.state.objective - state.objective
+        objective = max(before.state.objective, self.solver.resolution)
+        unit = objective if self.solver.relative else 1.0
+        is_small = state.may_stop and abs(gain) < self.tol * unit
+        return self._reach(before.iteration + 1, state, before.n_small + 1 if is_small else 0)
+
+    def _reach(self, iteration: int, state: State, n_small: int = 0) -> Step:
+        held_out = self.validation.cost(state.point) if self.validation else None
+        best = _Best(state, held_out)
+        if iteration:
+            best = self.reached.best.or_better(state, held_out, iteration)
+        seconds = time.perf_counter() - self.begin
+        line = Step(iteration, state.objective, seconds, state.primal_gap, state.dual_gap, held_out)
+        memory = self.solver.memory(state) if self.keeps_memory else None
+        self.history.append(line)
+        self.reached = _Reached(iteration, state, best, n_small, memory)
+        return line
+
+    def pmf(self) -> JointPMF:
+        """Return the model that was reached last."""
+        return self.reached.state.point.to_pmf(self.solver.domain)
+
+    def ending(self, max_iter: int) -> Status | None:
+        """Return how the run has ended, or None if it goes on."""
+        iteration, state, best, n_small, _ = self.reached
+        if n_small == 2 or state.stalled or state.objective <= self.solver.floor:
+            return Status.CONVERGED
+        if self.validation and iteration - best.iteration >= self.validation.patience:
+            return Status.VALIDATED
+        return Status.MAX_ITER if iteration >= max_iter else None
+
+    def arrays(self) -> Arrays:
+        """Return all that going on needs."""
+        iteration, state, best, n_small, memory = self.reached
+        lines = self.history[: iteration + 1]
+        arrays = {
+            "history": np.array([line if self.validation else line[:-1] for line in lines]),
+            "best_iteration": np.array(best.iteration),
+            "n_small": np.array(n_small),
+            "stalled": np.array(int(state.stalled)),
+            **_arrays_of_state(state),
+        }
+        if best.state is not state:
+            arrays |= _arrays_of_state(best.state, "best.")
+        return arrays | {f"memory.{name}": array for name, array in (memory or {}).items()}
+
+    def recall(self, arrays: Arrays) -> None:
+        """Reach what was written down."""
+        self.history = [Step(int(line[0]), *line[1:]) for line in arrays["history"].tolist()]
+        self.begin = time.perf_counter() - self.history[-1].seconds
+        memory = {
+            name.removeprefix("memory."): array
+            for name, array in arrays.items()
+            if name.startswith("memory.")
+        }
+        bare = _state_of_arrays(arrays, self.history[-1].objective, bool(arrays["stalled"]))
+        state = self.solver.recalled(bare, memory)
+        at_best = self.history[int(arrays["best_iteration"])]
+        best = state
+        if "best.weights" in arrays:
+            best = _state_of_arrays(arrays, at_best.objective, prefix="best.")
+        self.reached = _Reached(
+            self.history[-1].iteration,
+            state,
+            _Best(best, at_best.validation, at_best.iteration),
+            int(arrays["n_small"]),
+            memory,
+        )
+
+
+def _arrays_of_state(state: State, prefix: str = "") -> Arrays:
+    arrays = {f"{prefix}weights": state.point.weights, f"{prefix}factors": state.point.factors}
+    return arrays if state.kkt is None else arrays | {f"{prefix}kkt": np.array(state.kkt)}
+
+
+def _state_of_arrays(
+    arrays: Arrays, objective: float, stalled: bool = False, prefix: str = ""
+) -> State:
+    point = Point(arrays[f"{prefix}weights"], arrays[f"{prefix}factors"])
+    kkt = arrays.get(f"{prefix}kkt")
+    return State(point, objective, stalled=stalled, kkt=None if kkt is None else float(kkt))
+
+
+def _mark_of(point: Point, max_iter: int) -> np.ndarray:
+    """Return numbers by which the run from a point is known again, a few instead of all."""
+    mixture = np.cos(np.arange(len(point.weights)))
+    return np.concatenate([[max_iter, point.weights @ mixture], point.factors @ mixture])

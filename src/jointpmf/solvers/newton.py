@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.sparse.linalg import LinearOperator, cg
 
+from jointpmf.checkpoint import Arrays
 from jointpmf.solvers import kernels
 from jointpmf.solvers.curvature import (
     Curvature,
@@ -93,6 +94,24 @@ class Newton:
                 )
             damping, growth = damping * growth, 2 * growth
         return replace(state, stalled=True)
+
+    def memory(self, state: State) -> Arrays:
+        """Return the gradient, how much to damp, and the norm, which may be estimated."""
+        assert isinstance(state, NewtonState)
+        norm = np.array(self.problem.norm)
+        return {"gradient": state.gradient, "damping": np.array(state.damping), "norm": norm}
+
+    def recalled(self, state: State, memory: Arrays) -> NewtonState:
+        """Return the state that had this point and this memory."""
+        self.problem.norm = float(memory["norm"])
+        return NewtonState(
+            state.point,
+            state.objective,
+            stalled=state.stalled,
+            kkt=state.kkt,
+            gradient=memory["gradient"],
+            damping=float(memory["damping"]),
+        )
 
     def _kkt(self, point: Point, gradient: np.ndarray) -> float:
         """Return how far a projected gradient step moves the point: zero at a KKT point."""
