@@ -574,6 +574,22 @@ class TestFullDisk:
         assert content_of(folder) == before
         assert_same(FITS[name](checkpoint=folder), FITS[name]())
 
+    @pytest.mark.parametrize("name", ["several starts", "an average", "the best of many starts"])
+    def test_it_does_not_count_as_a_start_that_failed(self, eager, tmp_path, monkeypatch, name):
+        """Else the fit would go on without that start, to another result."""
+        write, n_written = checkpoint._write, [0]
+
+        def full_once(*content):
+            n_written[0] += 1
+            if n_written[0] == 3:
+                raise CheckpointError("cannot write: No space left on device")
+            write(*content)
+
+        monkeypatch.setattr(checkpoint, "_write", full_once)
+        with pytest.raises(CheckpointError, match="No space left on device"):
+            FITS[name](checkpoint=tmp_path, checkpoint_every=1)
+        assert_same(FITS[name](checkpoint=tmp_path), FITS[name]())
+
     def test_at_the_end_it_is_only_a_warning(self, tmp_path, monkeypatch, caplog):
         def full(self, runs):
             raise CheckpointError("cannot write runs-0001: No space left on device")
@@ -618,6 +634,30 @@ class TestCost:
             monkeypatch.setattr(solver, "memory", None)
         FITS["rows"]()
         FITS["marginals"]()
+
+
+def test_arrays_come_back_as_they_lie_in_memory(tmp_path):
+    table = np.arange(12.0).reshape(3, 4)
+    arrays = {
+        "number": np.array(0.1),
+        "whole": np.array(7),
+        "vector": np.array([np.inf, -0.0, 5e-324]),
+        "rows": table,
+        "columns": np.asfortranarray(table),
+        "part of rows": table[:, :2],
+        "part of columns": np.asfortranarray(table)[:2],
+        "column": table[:, :1],
+        "empty": np.zeros((0, 3)),
+    }
+    checkpoint._write(tmp_path / "file", {"of": "nothing"}, arrays)
+    texts, found = checkpoint._read(tmp_path / "file")
+    assert texts["of"] == "nothing"
+    for name, array in arrays.items():
+        assert found[name].dtype == array.dtype
+        assert found[name].shape == array.shape
+        assert found[name].tobytes() == array.tobytes()
+        assert found[name].strides == np.array(array, order="K").strides, name
+        assert found[name].flags.writeable
 
 
 def test_the_files_are_what_their_description_says(used):
