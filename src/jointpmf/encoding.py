@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, partial
 from numbers import Integral, Real
@@ -141,7 +141,7 @@ def encode(
     n_rows, columns = _columns_of(table, domain, missing_code)
     if domain is None:
         return _learn(n_rows, columns, bins, max_levels)
-    _check_shares(columns, domain)
+    check_shares(columns, domain)
     coded = {
         variable.name: _encode_column(columns[variable.name](), variable, unknown)
         for variable in domain
@@ -250,7 +250,7 @@ def _filled_series(series: nw.Series[Any], rows: np.ndarray, cells: np.ndarray) 
 
 
 def _recode(codes: Codes, domain: Domain) -> Codes:
-    _check_shares(codes.domain.names, domain)
+    check_shares(codes.domain.names, domain)
     coded = {}
     for variable in domain:
         if variable.name not in codes.domain:
@@ -361,7 +361,9 @@ def _check_is_domain(domain: object) -> None:
         raise JointPMFError(f"a domain must be a Domain, not {shown(domain)}")
 
 
-def _check_shares(names: Collection[str], domain: Domain) -> None:
+def check_shares(names: Collection[str], domain: Domain) -> None:
+    """Raise if a table has none of a domain's variables."""
+    _check_is_domain(domain)
     if names and len(domain) and not any(name in domain for name in names):
         raise JointPMFError(
             f"the table has none of the variables {listing(domain.names)}; "
@@ -707,6 +709,69 @@ def levels_and_codes(table: Any, names: Sequence[str]) -> list[tuple[list[Any], 
             levels = sorted(levels, key=lambda level: (type(level).__name__, str(level)))
         codes = column.codes({level: code for code, level in enumerate(levels)})
         found.append((list(map(_plain_time, levels)), codes))
+    return found
+
+
+@dataclass(frozen=True)
+class ColumnLevels:
+    """The levels that a column holds, as far as it has been read.
+
+    Attributes
+    ----------
+    levels : list
+        All that were seen, in any order.
+    own : list or None
+        All that the column's type lists itself, in its order, if it does.
+
+    Examples
+    --------
+    >>> ColumnLevels("a", [3, 1], None).merged(ColumnLevels("a", [2.0], None)).variable().levels
+    (1.0, 2.0, 3.0)
+    """
+
+    name: str
+    levels: list[Any]
+    own: list[Any] | None
+
+    def merged(self, other: ColumnLevels) -> ColumnLevels:
+        """Return the levels of both; types that list different ones do not count."""
+        both = replace(self, levels=[*self.levels, *other.levels])._column.distinct()
+        return ColumnLevels(self.name, both, self.own if self.own == other.own else None)
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether all levels are numbers."""
+        return _are_numbers(self._column.cells)
+
+    def variable(self) -> Variable:
+        """Return the variable that the whole column is, as `encode` learns it."""
+        if self.levels and self.own is not None:
+            return Variable(self.name, self.own)
+        return _learn_variable(self._column, None, None, MAX_NUMERIC_LEVELS)
+
+    @property
+    def _column(self) -> _ArrayColumn:
+        """The levels as a column of their own; whole numbers beside others become floats."""
+        cells = np.empty(len(self.levels), object)
+        cells[:] = self.levels
+        return _ArrayColumn(self.name, _narrowed(cells), np.zeros(len(cells), bool))
+
+
+def column_levels(table: Any, names: Sequence[str]) -> list[ColumnLevels]:
+    """Return the levels of some columns of a part of a table.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> column_levels(pl.DataFrame({"vote": ["yes", None, "no"]}), ["vote"])
+    [ColumnLevels(name='vote', levels=['yes', 'no'], own=None)]
+    """
+    columns = _columns_of(table, None, None)[1]
+    found = []
+    for name in names:
+        column = columns[name]()
+        own = column.own_order() if isinstance(column, _SeriesColumn) else None
+        found.append(ColumnLevels(name, _distinct(column), own))
     return found
 
 

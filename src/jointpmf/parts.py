@@ -1,12 +1,13 @@
 """Tables that are not in memory at once: rows in parts, and sums over the parts.
 
 Everything a fit asks of rows is a sum: counts of levels and of subsets, the expected counts of an
-EM step, the smallest of random keys. So whoever holds the parts (a file, Dask, Spark) only has to
+EM step, rows drawn at random. So whoever holds the parts (a file, Dask, Spark) only has to
 run a *task* on each of them and to merge what comes out; a task is small, and so is its result.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from jointpmf.counting import Subset, count_tables
 from jointpmf.domain import Domain
 from jointpmf.encoding import Codes
 from jointpmf.errors import JointPMFError
-from jointpmf.fit_plan import FitData, FitPlan
+from jointpmf.fit_plan import CANDIDATE_STEPS, LIFT, FitData, FitPlan
 from jointpmf.marginals import MarginalCounts, MarginalSet, names_of_order
 from jointpmf.pmf import JointPMF
 from jointpmf.solvers.em import EM
@@ -30,8 +31,10 @@ from jointpmf.solvers.rows import ColumnRows, Stacks, marginal_of_counts
 from jointpmf.solvers.starts import mixed
 from jointpmf.tables import Table, add
 
+logger = logging.getLogger("jointpmf")
+
 SAMPLE_ROWS, SAMPLE_CELLS = 50_000, 10**7
-"""Rows at most, and their cells, on which the start of a fit is found."""
+"""Rows on which the start of a fit is found, about, and their cells."""
 
 SAMPLE_LIFT = 0.01
 """Part of the marginals of all rows in a start that was found on some: what the sample did not
@@ -49,6 +52,9 @@ class Part:
     def of_codes(cls, index: int, codes: Codes, weights: np.ndarray | None = None) -> Part:
         """Return a part of a table."""
         return cls(index, ColumnRows.of_codes(codes, weights))
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.rows.columns.nbytes + self.rows.weights.nbytes
 
 
 class Sum(Protocol):
@@ -155,36 +161,34 @@ class Expect:
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows with the smallest random keys, of those seen so far."""
+    """Some rows, and how often each was drawn."""
 
-    keys: np.ndarray
     columns: np.ndarray
-    size: int
+    weights: np.ndarray
 
     def merged(self, other: Sample) -> Sample:
-        """Return the smallest keys of both."""
-        keys = np.concatenate([self.keys, other.keys])
-        columns = np.concatenate([self.columns, other.columns], axis=1)
-        kept = np.argsort(keys, kind="stable")[: self.size]
-        return Sample(keys[kept], columns[:, kept], self.size)
+        """Return the rows of both."""
+        return Sample(
+            np.concatenate([self.columns, other.columns], axis=1),
+            np.concatenate([self.weights, other.weights]),
+        )
 
 
 @dataclass(frozen=True)
 class DrawSample:
-    """The task of drawing rows without replacement, the heavier ones more often."""
+    """The task of drawing rows, each `rate` times its weight on average; or all of them."""
 
-    size: int
+    rate: float | None
     seed: int
 
     def __call__(self, part: Part) -> Sample:
-        """Return a part's rows with the smallest keys."""
-        rows = part.rows
-        keys = np.random.default_rng((self.seed, part.index)).exponential(size=len(rows))
-        with np.errstate(divide="ignore"):
-            keys = np.where(rows.weights > 0, keys / rows.weights, np.inf)
-        kept = np.argsort(keys, kind="stable")[: self.size]
-        kept = kept[np.isfinite(keys[kept])]
-        return Sample(keys[kept], rows.columns[:, kept], self.size)
+        """Return what is drawn of a part."""
+        weights = part.rows.weights
+        if self.rate is not None:
+            generator = np.random.default_rng((self.seed, part.index))
+            weights = generator.poisson(self.rate * weights).astype(np.float64)
+        drawn = np.flatnonzero(weights)
+        return Sample(part.rows.columns[:, drawn], weights[drawn])
 
 
 class PartedRows:
@@ -220,9 +224,11 @@ class PartedRows:
         """Return the E-step for models of a rank."""
         return PartedExpectation(self.parts, rank)
 
-    def sample(self, size: int, seed: int) -> Codes:
-        """Return some rows, drawn without replacement."""
-        return Codes(self.domain, self.parts.total(DrawSample(size, seed)).columns.T)
+    def sample(self, size: int, seed: int) -> tuple[Codes, np.ndarray]:
+        """Return about so many rows, or all if they are no more, and how often each was drawn."""
+        rate = size / self.total if self.levels.n_rows > size else None
+        drawn = self.parts.total(DrawSample(rate, seed))
+        return Codes(self.domain, drawn.columns.T), drawn.weights
 
     def marginals(self, order: int) -> MarginalSet:
         """Return all marginals of an order, counted in one pass."""
@@ -256,17 +262,27 @@ def fit_parted_rows(rows: PartedRows, plan: FitPlan, generator: np.random.Genera
     if unseen:
         raise JointPMFError(f"column {unseen[0]!r} has no observed cell")
     if isinstance(plan.start, JointPMF):
-        point, name = Point.of_pmf(plan.start), "given: a JointPMF"
+        point, name = _possible(Point.of_pmf(plan.start), rows), "given: a JointPMF"
     else:
         size = min(SAMPLE_ROWS, max(SAMPLE_CELLS // len(rows.domain), 1))
-        sample = rows.sample(size, int(generator.integers(2**31)))
-        first = replace(plan, options=plan.options | {"max_iter": 0, "callback": None})
-        found = first.run(FitData.of_codes(sample, None), generator)
+        sample, weights = rows.sample(size, int(generator.integers(2**31)))
+        steps = min(CANDIDATE_STEPS, plan.options["max_iter"]) if plan.start == "auto" else 0
+        first = replace(plan, options=plan.options | {"max_iter": steps, "callback": None})
+        found = first.run(FitData.of_codes(sample, weights), generator)
         point = mixed(Point.of_pmf(found.pmf), rows.marginal, SAMPLE_LIFT)
-        name = f"{found.start}, on a sample of {sample.n_rows} rows"
+        name = f"{found.start}, on {weights.sum():.0f} rows"
     em = EM(rows, plan.rank, plan.prior(rows))
     solution = iterate(em, point, **plan.options, begin=begin)
     return replace(solution, start=name)
+
+
+def _possible(point: Point, rows: PartedRows) -> Point:
+    """Return a start under which all rows can happen."""
+    expectation = rows.expectation(len(point.weights))
+    if np.isfinite(expectation.counts(expectation.stack(point))[1]):
+        return point
+    logger.info("the start gives rows probability zero; a part of the marginals is mixed in")
+    return mixed(point, rows.marginal, LIFT)
 
 
 def _is_seen(rows: PartedRows, n: int) -> bool:

@@ -11,31 +11,32 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from threading import Lock
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-_limit: int | None = None
+_limit: ContextVar[int | None] = ContextVar("limit", default=None)
 
 
 def n_threads() -> int:
     """Return how many threads work is spread over."""
-    if _limit is not None:
-        return _limit
+    limit = _limit.get()
+    if limit is not None:
+        return limit
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def limited_to(count: int) -> Iterator[None]:
-    """Use at most `count` threads inside; the results are the same bits."""
-    global _limit
-    before, _limit = _limit, count
+    """Use at most `count` threads for what the calling thread does inside; the same bits."""
+    token = _limit.set(count)
     try:
         yield
     finally:
-        _limit = before
+        _limit.reset(token)
 
 
 def run_all(tasks: Sequence[Callable[[], None]]) -> None:

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import block_diag, csr_array, eye_array, sparray
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 from jointpmf.domain import Domain, Variable
 from jointpmf.errors import JointPMFError
@@ -102,6 +101,8 @@ def point_along_factors(
     if count not in models:
         models[count] = factor_model(*_values(_sample_of(rows), ordered), count)
     model = models[count]
+    from scipy.stats import qmc  # takes longer to load than all the rest together
+
     spread = qmc.Halton(model.loadings.shape[1], rng=generator).random(rank)
     points = ndtri(spread.clip(TAIL, 1 - TAIL))
     factors = np.repeat(rows.marginal[:, None], rank, axis=1)
