@@ -228,12 +228,12 @@ def test_larger_than_a_batch(folder, tmp_path, inside, monkeypatch):
         return [*found, inside("score", model, data, "--worst", 5)]
 
     at_once = everything()
-    monkeypatch.setattr("jointpmf.table_files.BATCH_ROWS", 70)
+    monkeypatch.setattr("jointpmf.table_files.BATCH_CELLS", 280)
     assert everything() == at_once
 
 
 def test_a_bad_row_is_named_in_any_batch(folder, tmp_path, inside, monkeypatch):
-    monkeypatch.setattr("jointpmf.table_files.BATCH_ROWS", 70)
+    monkeypatch.setattr("jointpmf.table_files.BATCH_CELLS", 280)
     bad = tmp_path / "bad.csv"
     bad.write_text((folder / "survey.csv").read_text() + "left,20,maybe,3\n")
     code, _, err = inside("score", folder / "model.safetensors", bad)

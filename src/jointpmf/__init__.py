@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jointpmf.automatic import fit_auto, fit_marginals_auto
+    from jointpmf.batches import fit_batches
     from jointpmf.cells import fit_cells
     from jointpmf.domain import MISSING, Domain, Variable
     from jointpmf.encoding import Codes, encode
@@ -51,6 +52,7 @@ logging.getLogger("jointpmf").addHandler(logging.NullHandler())
 
 _NAMES_OF = {
     "automatic": ["fit_auto", "fit_marginals_auto"],
+    "batches": ["fit_batches"],
     "cells": ["fit_cells"],
     "domain": ["MISSING", "Domain", "Variable"],
     "encoding": ["Codes", "encode"],
@@ -107,6 +109,7 @@ __all__ = [
     "error_limits",
     "factor_error",
     "fit_auto",
+    "fit_batches",
     "fit_cells",
     "fit_marginals",
     "fit_marginals_auto",

@@ -150,6 +150,91 @@ def encode(
     return _gather(domain, n_rows, coded)
 
 
+class LevelUnion:
+    """The columns and levels of a table that comes in batches, as if it came at once.
+
+    Examples
+    --------
+    >>> union = LevelUnion()
+    >>> union.add(np.array([["b"]])), union.add(np.array([["a"], ["b"]]))
+    (1, 2)
+    >>> union.domain()["x0"].levels
+    ('a', 'b')
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, _LevelsSoFar] = {}
+        self._given: Domain | None = None
+
+    def add(self, table: Any) -> int:
+        """Take one more batch into account; return how many rows it has."""
+        if isinstance(getattr(table, "codes", None), Codes):
+            table = table.codes  # of Ratings
+        if isinstance(table, Codes):
+            if table.domain != (self._given or table.domain):
+                raise JointPMFError("the codes are over another domain than those before")
+            self._given = table.domain
+            return table.n_rows
+        is_array = isinstance(table, (np.ndarray, list, tuple))
+        n_rows, columns = _columns_of(table, None, None)
+        for name, read in columns.items() if n_rows else ():
+            self._found.setdefault(name, _LevelsSoFar(name)).add(read(), is_array)
+        return n_rows
+
+    def domain(self) -> Domain:
+        """Return the domain of all batches."""
+        if self._given is not None:
+            return self._given
+        if not self._found:
+            raise JointPMFError("the batches are empty: there is nothing to learn the levels from")
+        return Domain([found.variable() for found in self._found.values()])
+
+
+class _LevelsSoFar:
+    """The levels of one column that comes in batches."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._levels: dict[Any, None] = {}
+        self._orders: list[list[Any] | None] = []
+        self._has_floats = self._has_codes = False
+
+    def add(self, column: _Column, is_array: bool) -> None:
+        """Take more of the column into account."""
+        levels = _distinct(column)
+        if is_array and _are_numbers(np.array(levels, object)) and MISSING in levels:
+            levels.remove(MISSING)
+            self._has_codes = True
+        own = column.own_order() if isinstance(column, _SeriesColumn) else None
+        if (levels or own is not None) and own not in self._orders:
+            self._orders.append(own)
+        self._has_floats |= any(isinstance(level, float) for level in levels)
+        self._levels.update(dict.fromkeys(levels))
+        if len(self._levels) > MAX_NUMERIC_LEVELS and self._as_column().numbers is not None:
+            raise JointPMFError(
+                f"column {self.name!r} has more than {MAX_NUMERIC_LEVELS} distinct numbers: give a "
+                f"domain in which it is binned, such as encode(some rows, "
+                f"bins={{{self.name!r}: 8}}).domain"
+            )
+
+    def variable(self) -> Variable:
+        """Return the variable that the whole column is."""
+        if len(self._orders) == 1 and self._orders[0] is not None:
+            return Variable(self.name, self._orders[0])
+        column = self._as_column()
+        if self._has_codes and _are_numbers(column.cells) and (column.cells < 0).any():
+            raise _ambiguous(self.name, MISSING)
+        return _learn_variable(column, None, None, MAX_NUMERIC_LEVELS)
+
+    def _as_column(self) -> _ArrayColumn:
+        cells = np.empty(len(self._levels), object)
+        cells[:] = list(self._levels)
+        cells = _narrowed(cells)
+        if self._has_floats and cells.dtype.kind in "iu":
+            cells = cells.astype(float)
+        return _ArrayColumn(self.name, cells, np.zeros(len(cells), bool))
+
+
 def decode(codes: Codes, backend: str = "polars") -> Any:
     """Return codes as a table of the user's own levels.
 
@@ -467,13 +552,16 @@ def _column_of_cells(
     if is_code.any():
         observed = observed[~is_code]
         if (observed < 0).any() or (domain is not None and missing_code in domain[name]):
-            raise JointPMFError(
-                f"column {name!r} holds {missing_code}, which means missing in an array, but it "
-                "has negative levels too; pass a data frame, where it is a level, or "
-                "missing_code=None"
-            )
+            raise _ambiguous(name, missing_code)
         missing[~missing] = is_code
     return _ArrayColumn(name, observed, missing)
+
+
+def _ambiguous(name: str, missing_code: int) -> JointPMFError:
+    return JointPMFError(
+        f"column {name!r} holds {missing_code}, which means missing in an array, but it has "
+        "negative levels too; pass a data frame, where it is a level, or missing_code=None"
+    )
 
 
 def _missing_in_array(cells: np.ndarray) -> np.ndarray:

@@ -19,11 +19,11 @@ from jointpmf.counting import Subset, count_tables
 from jointpmf.domain import Domain
 from jointpmf.encoding import Codes
 from jointpmf.errors import JointPMFError
-from jointpmf.fit_plan import FitData, FitPlan
+from jointpmf.fit_plan import LIFT, FitData, FitPlan
 from jointpmf.marginals import MarginalCounts, MarginalSet, names_of_order
 from jointpmf.pmf import JointPMF
 from jointpmf.solvers.em import EM
-from jointpmf.solvers.loop import Solution, iterate
+from jointpmf.solvers.loop import Solution, Status, iterate
 from jointpmf.solvers.objective import Point
 from jointpmf.solvers.rows import ColumnRows, Stacks, marginal_of_counts
 from jointpmf.solvers.starts import mixed
@@ -31,6 +31,9 @@ from jointpmf.tables import Table, add
 
 SAMPLE_ROWS, SAMPLE_CELLS = 50_000, 10**7
 """Rows at most, and their cells, on which the start of a fit is found."""
+
+SAMPLE_ITER = 100
+"""Iterations that the model of the sample gets: they cost little, and save passes over all."""
 
 SAMPLE_LIFT = 0.01
 """Part of the marginals of all rows in a start that was found on some: what the sample did not
@@ -154,18 +157,32 @@ class Expect:
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows with the smallest random keys, of those seen so far."""
+    """The rows with the smallest random keys, of those seen so far, and one row more."""
 
     keys: np.ndarray
     columns: np.ndarray
+    weights: np.ndarray
     size: int
 
     def merged(self, other: Sample) -> Sample:
         """Return the smallest keys of both."""
         keys = np.concatenate([self.keys, other.keys])
         columns = np.concatenate([self.columns, other.columns], axis=1)
-        kept = np.argsort(keys, kind="stable")[: self.size]
-        return Sample(keys[kept], columns[:, kept], self.size)
+        weights = np.concatenate([self.weights, other.weights])
+        kept = _smallest(keys, self.size + 1)
+        return Sample(keys[kept], columns[:, kept], weights[kept], self.size)
+
+    def rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the columns that were drawn, and weights that make up for their chances to be.
+
+        If not all were drawn, a row of weight one counts for one, and a heavier one for less than
+        it weighs, because it was sure to be drawn.
+        """
+        columns, weights = self.columns[:, : self.size], self.weights[: self.size]
+        if len(self.keys) <= self.size:
+            return columns, weights
+        chances = -np.expm1(-weights * self.keys[self.size])
+        return columns, weights * (chances.min() / chances)
 
 
 @dataclass(frozen=True)
@@ -181,9 +198,17 @@ class DrawSample:
         keys = np.random.default_rng((self.seed, part.index)).exponential(size=len(rows))
         with np.errstate(divide="ignore"):
             keys = np.where(rows.weights > 0, keys / rows.weights, np.inf)
-        kept = np.argsort(keys, kind="stable")[: self.size]
+        kept = _smallest(keys, self.size + 1)
         kept = kept[np.isfinite(keys[kept])]
-        return Sample(keys[kept], rows.columns[:, kept], self.size)
+        return Sample(keys[kept], rows.columns[:, kept], rows.weights[kept], self.size)
+
+
+def _smallest(keys: np.ndarray, count: int) -> np.ndarray:
+    """Return where the smallest keys are, in their order."""
+    if len(keys) <= count:
+        return np.argsort(keys, kind="stable")
+    low = np.flatnonzero(keys <= np.partition(keys, count - 1)[count - 1])
+    return low[np.argsort(keys[low], kind="stable")][:count]
 
 
 class PartedRows:
@@ -212,9 +237,10 @@ class PartedRows:
         """Return the E-step for models of a rank."""
         return PartedExpectation(self.parts, rank)
 
-    def sample(self, size: int, seed: int) -> Codes:
-        """Return some rows, drawn without replacement."""
-        return Codes(self.domain, self.parts.total(DrawSample(size, seed)).columns.T)
+    def sample(self, size: int, seed: int) -> tuple[Codes, np.ndarray]:
+        """Return some rows, drawn without replacement, and what each of them counts for."""
+        columns, weights = self.parts.total(DrawSample(size, seed)).rows()
+        return Codes(self.domain, columns.T), weights
 
     def marginals(self, order: int) -> MarginalSet:
         """Return all marginals of an order, counted in one pass."""
@@ -242,25 +268,48 @@ def fit_parted_rows(rows: PartedRows, plan: FitPlan, generator: np.random.Genera
     Every iteration is one or two passes over the parts, with the same steps as in memory.
     """
     begin = time.perf_counter()
-    if not rows.total > 0:
-        raise JointPMFError("no row has an observed cell and a weight")
-    unseen = [name for n, name in enumerate(rows.domain.names) if not _is_seen(rows, n)]
-    if unseen:
-        raise JointPMFError(f"column {unseen[0]!r} has no observed cell")
+    check_levels(rows.domain, rows.levels.counts)
     if isinstance(plan.start, JointPMF):
-        point, name = Point.of_pmf(plan.start), "given: a JointPMF"
+        point, name = _possible(Point.of_pmf(plan.start), rows), "given: a JointPMF"
     else:
-        size = min(SAMPLE_ROWS, max(SAMPLE_CELLS // len(rows.domain), 1))
-        sample = rows.sample(size, int(generator.integers(2**31)))
-        first = replace(plan, options=plan.options | {"max_iter": 0, "callback": None})
-        found = first.run(FitData.of_codes(sample, None), generator)
-        point = mixed(Point.of_pmf(found.pmf), rows.marginal, SAMPLE_LIFT)
-        name = f"{found.start}, on a sample of {sample.n_rows} rows"
+        sample, weights = rows.sample(sample_size(rows.domain), int(generator.integers(2**31)))
+        found = fit_to_sample(FitData.of_codes(sample, weights), plan, generator)
+        if found.status is Status.STOPPED:
+            return found
+        point, name = mixed(Point.of_pmf(found.pmf), rows.marginal, SAMPLE_LIFT), found.start
+    return fit_from(rows, plan, point, name, begin)
+
+
+def _possible(point: Point, rows: PartedRows) -> Point:
+    """Return a start under which all rows can happen."""
+    expectation = rows.expectation(len(point.weights))
+    is_possible = np.isfinite(expectation.counts(expectation.stack(point))[1])
+    return point if is_possible else mixed(point, rows.marginal, LIFT)
+
+
+def check_levels(domain: Domain, counts: np.ndarray) -> None:
+    """Raise unless every column has an observed cell in a row that counts."""
+    if not counts.any():
+        raise JointPMFError("no row has an observed cell and a weight")
+    seen = np.add.reduceat(counts, domain.offsets[:-1]) > 0
+    if not seen.all():
+        raise JointPMFError(f"column {domain.names[int(seen.argmin())]!r} has no observed cell")
+
+
+def sample_size(domain: Domain) -> int:
+    """Return how many rows a start is found on."""
+    return min(SAMPLE_ROWS, max(SAMPLE_CELLS // len(domain), 1))
+
+
+def fit_to_sample(data: FitData, plan: FitPlan, generator: np.random.Generator) -> Solution:
+    """Return the fit to some rows, at which a fit to all of them may begin."""
+    first = replace(plan, options=plan.options | {"max_iter": SAMPLE_ITER, "callback": None})
+    found = first.run(data, generator)
+    return replace(found, start=f"{found.start}, on a sample of {data.codes.n_rows} rows")
+
+
+def fit_from(rows: PartedRows, plan: FitPlan, point: Point, start: str, begin: float) -> Solution:
+    """Return the fit to rows in parts that begins at a point; `begin` is when it all began."""
     em = EM(rows, plan.rank, plan.prior(rows))
     solution = iterate(em, point, **plan.options, begin=begin)
-    return replace(solution, start=name)
-
-
-def _is_seen(rows: PartedRows, n: int) -> bool:
-    first, end = rows.domain.offsets[n : n + 2]
-    return bool(rows.levels.counts[first:end].any())
+    return replace(solution, start=start)
