@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jointpmf.domain import Domain
-from jointpmf.encoding import Codes, LevelUnion, encode
+from jointpmf.encoding import Codes, LevelUnion, check_is_domain, encode
 from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
 from jointpmf.fit import fit_marginals
 from jointpmf.fit_plan import FitData, FitPlan, check_table
@@ -113,6 +113,7 @@ def fit_batches(
     options = loop_options(max_iter, tol) | {"callback": callback}
     source = _Batches(batches)
     domain = source.learned_domain() if domain is None else domain
+    check_is_domain(domain)
     if method == "marginals":
         if smoothing:
             raise JointPMFError("smoothing belongs to method='likelihood'")

@@ -51,7 +51,7 @@ class Codes:
     array: np.ndarray
 
     def __post_init__(self) -> None:
-        _check_is_domain(self.domain)
+        check_is_domain(self.domain)
         array = _rectangle(self.array, "codes")
         if array.shape[1:] != (len(self.domain),):
             raise JointPMFError(
@@ -131,7 +131,7 @@ def encode(
     if unknown not in ("error", "missing"):
         raise JointPMFError(f"unknown must be 'error' or 'missing', not {shown(unknown)}")
     if domain is not None:
-        _check_is_domain(domain)
+        check_is_domain(domain)
     if isinstance(getattr(table, "codes", None), Codes):
         table = table.codes  # of Ratings
     if bins is not None and (domain is not None or isinstance(table, Codes)):
@@ -441,7 +441,8 @@ def _gather(domain: Domain, n_rows: int, coded: Mapping[str, np.ndarray]) -> Cod
     return Codes(domain, array)
 
 
-def _check_is_domain(domain: object) -> None:
+def check_is_domain(domain: object) -> None:
+    """Raise if something else was given as a domain."""
     if not isinstance(domain, Domain):
         raise JointPMFError(f"a domain must be a Domain, not {shown(domain)}")
 

@@ -85,16 +85,16 @@ class Spool:
 
     def finish(self) -> None:
         """Write what is still in memory; no rows can be added any more."""
-        if self._filled:
-            self._empty_block(0)
+        if self._filled or not self._blocks:
+            self._empty_block(-1)
         self._columns, self._weights = self._columns[:, :0].copy(), self._weights[:0].copy()
 
-    def _empty_block(self, most: int) -> None:
-        """Write the block, unless its distinct rows are so few that there is room for more."""
+    def _empty_block(self, few: int) -> None:
+        """Write the block; but if it has only few distinct rows, keep those and go on filling."""
         filled = Codes(self.domain, self._columns[:, : self._filled].T)
         rows = ColumnRows.of_codes(filled, self._weights[: self._filled].copy())
         self._n_empty += rows.n_empty
-        if len(rows) > most:
+        if len(rows) > few:
             self._write(rows)
             self._filled = 0
         else:

@@ -23,11 +23,8 @@ from jointpmf.threads import row_blocks
 STEP_ROWS = 2**14
 """Rows of one step, at most."""
 
-FORGETTING = 0.7
+FORGETTING = 0.6
 """A step counts for this power of its part of all rows: more than its part."""
-
-TRAIL = 3.0
-"""How much more the late means count in the mean over them than the early ones."""
 
 
 class Stepwise:
@@ -66,7 +63,7 @@ class Stepwise:
         part = rows.total / self.weight
         step = part**FORGETTING
         self._mean = (1 - step) * self._mean + step * counts / rows.total
-        step = (1 + TRAIL) * part / (1 + TRAIL * part)
+        step = 2 * part / (1 + part)
         self._mean_of_means = (1 - step) * self._mean_of_means + step * self._mean
         self._log_likelihood += log_likelihood
         seconds = time.perf_counter() - self._begin
