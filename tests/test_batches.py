@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import jointpmf as jp
+import oracle
 from jointpmf import batches as batches_module
 from jointpmf import parts, spool, stepwise
 from jointpmf.encoding import LevelUnion
@@ -563,86 +564,6 @@ class TestSample:
         assert heavy / light == pytest.approx(9, rel=0.15)
 
 
-def expected_by_loops(rows, weights, pmf):
-    """Return the expected counts of docs/math.md, eq. (20), cell by cell, and Σ log-likelihood."""
-    counts = [np.zeros_like(factor) for factor in pmf.factors]
-    own, log_likelihood = np.zeros(pmf.rank), 0.0
-    for row, weight in zip(rows, weights, strict=True):
-        joint = pmf.weights.copy()
-        for n, level in enumerate(row):
-            if level >= 0:
-                joint = joint * pmf.factors[n][level]
-        log_likelihood += weight * np.log(joint.sum())
-        for n, level in enumerate(row):
-            if level >= 0:
-                counts[n][level] += weight * joint / joint.sum()
-        own += weight * joint / joint.sum()
-    return counts, own, log_likelihood
-
-
-def model_by_hand(domain, counts, own, weight, smoothing, towards, seen):
-    factors = []
-    for n, count in enumerate(counts):
-        prior = np.full(len(count), smoothing)
-        if towards == "marginal":
-            share = seen[n] / seen[n].sum()
-            prior = smoothing * len(count) * (0.999 * share + 0.001 / len(count))
-        smoothed = weight * count + prior[:, None]
-        factors.append(smoothed / smoothed.sum(axis=0))
-    return jp.JointPMF(domain, own / own.sum(), factors)
-
-
-class ByHand:
-    """Stepwise EM in plain numpy, docs/math.md, eqs. (32) and (33)."""
-
-    def __init__(self, rows, weights, pmf, smoothing, towards):
-        self.domain, self.how = pmf.domain, (smoothing, towards)
-        self.weight = weights.sum()
-        self.seen = self.level_counts(rows, weights)
-        counts, own, self.log_likelihood = expected_by_loops(rows, weights, pmf)
-        self.counts = [count / self.weight for count in counts]
-        self.own = own / self.weight
-        for n, count in enumerate(self.counts):
-            share = self.seen[n][:, None] / self.weight
-            self.counts[n] = 0.99 * count + 0.01 * share * self.own
-        self.mean_counts, self.mean_own = self.counts, self.own
-
-    def level_counts(self, rows, weights):
-        return [
-            np.array([weights[rows[:, n] == level].sum() for level in range(size)])
-            for n, size in enumerate(self.domain.sizes)
-        ]
-
-    def model(self, counts, own):
-        return model_by_hand(self.domain, counts, own, self.weight, *self.how, self.seen)
-
-    def add(self, rows, weights):
-        new = weights.sum()
-        self.weight += new
-        self.seen = [
-            a + b for a, b in zip(self.seen, self.level_counts(rows, weights), strict=True)
-        ]
-        found, own, log_likelihood = expected_by_loops(
-            rows, weights, self.model(self.counts, self.own)
-        )
-        self.log_likelihood += log_likelihood
-        step = (new / self.weight) ** 0.6
-        self.counts = [
-            (1 - step) * old + step * more / new
-            for old, more in zip(self.counts, found, strict=True)
-        ]
-        self.own = (1 - step) * self.own + step * own / new
-        step = 2 * new / (self.weight + new)
-        self.mean_counts = [
-            (1 - step) * old + step * more
-            for old, more in zip(self.mean_counts, self.counts, strict=True)
-        ]
-        self.mean_own = (1 - step) * self.mean_own + step * self.own
-
-    def pmf(self):
-        return self.model(self.mean_counts, self.mean_own)
-
-
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 @pytest.mark.parametrize("towards", ["uniform", "marginal"])
 def test_steps_are_those_in_plain_numpy(smoothing, towards):
@@ -651,7 +572,7 @@ def test_steps_are_those_in_plain_numpy(smoothing, towards):
     plan = FitPlan(2, "auto", smoothing, towards, loop_options(10, 0.0))
     codes = jp.Codes(TRUTH.domain, rows[:100])
     steps = Stepwise(plan, Rows.of_codes(codes, weights[:100]), TRUTH)
-    by_hand = ByHand(rows[:100], weights[:100], TRUTH, smoothing, towards)
+    by_hand = oracle.StepwiseEM(rows[:100], weights[:100], TRUTH, smoothing, towards)
     for begin, end in ((100, 105), (105, 106), (106, 290), (290, 300)):
         (some,) = steps_of(jp.Codes(TRUTH.domain, rows[begin:end]), weights[begin:end])
         assert steps.add(some) is False

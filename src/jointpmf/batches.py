@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -31,6 +32,8 @@ from jointpmf.solvers.starts import mixed
 from jointpmf.spool import Spool
 from jointpmf.stepwise import STEP_ROWS, Stepwise
 from jointpmf.threads import one_blas_thread
+
+logger = logging.getLogger("jointpmf")
 
 MIXED_BLOCKS = 4
 """Blocks of a spool that are mixed before steps are made of them: neighbours are often alike."""
@@ -258,6 +261,7 @@ def fit_spool(spool: Spool, plan: FitPlan, generator: np.random.Generator) -> So
     found = fit_to_sample(data, plan, generator)
     if found.status is Status.STOPPED:
         return found
+    logger.info("a model of %d rows of a sample was found", sample.n_rows)
     quiet = replace(plan, options=plan.options | {"callback": None})
     steps = Stepwise(quiet, data.rows, found.pmf, found.start)
     try:
@@ -265,6 +269,7 @@ def fit_spool(spool: Spool, plan: FitPlan, generator: np.random.Generator) -> So
             steps.add(some)
     except KeyboardInterrupt:
         return steps.solution(Status.STOPPED)
+    logger.info("all rows were seen once, in %d steps", len(steps.history))
     point = mixed(steps.point(), rows.marginal, STEPS_LIFT)
     return fit_from(rows, plan, point, f"{found.start}, then in steps", begin)
 

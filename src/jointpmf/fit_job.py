@@ -140,6 +140,7 @@ class FitJob:
                 )
             domain = learned_domain(table, names, bins_of(self.bins, names))
             domain_to_json(domain)  # rather now than after the fit
+            logger.info("the levels of %d columns are known", len(domain))
             return self._of_rows(table, domain, console, watch)
 
     def _of_rows(
@@ -169,6 +170,7 @@ class FitJob:
                     spool.add(one)
                 held.clear()
         if spool.n_rows:
+            logger.info("the codes of %d rows are on disk", spool.n_rows)
             return None
         return Codes(domain, np.concatenate([codes.array for codes in held]))
 
@@ -176,7 +178,8 @@ class FitJob:
     def _room(self) -> float:
         """How many bytes there are for what grows with the rows, or with the tables."""
         if self.memory is None:
-            return FREE_PART * (available_bytes() or math.inf)
+            free = available_bytes()
+            return math.inf if free is None else FREE_PART * free
         room = self.memory - used_bytes() - WORKING_BYTES
         if room <= 0:
             least = text_of_bytes(self.memory - room)

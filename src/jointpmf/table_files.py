@@ -211,12 +211,10 @@ class TableFile:
 
 
 def _header(lines: Any) -> bytes:
-    """Return the first line that is not blank, and all before it; a cell may go over several."""
-    header = b""
-    while line := lines.readline():
+    """Return the first line; a name between quotes may go over several."""
+    header = lines.readline()
+    while header.count(b'"') % 2 and (line := lines.readline()):
         header += line
-        if header.strip() and header.count(b'"') % 2 == 0:
-            break
     return header if header.endswith(b"\n") or not header else header + b"\n"
 
 
@@ -260,10 +258,10 @@ class TableFolder(TableFile):
         first, *others = self.files
         types = dict(first.schema)
         for file in others:
-            for name in sorted({*types} ^ {*file.schema}):
-                has = "a" if name in file.schema else "no"
+            if odd := sorted({*types} ^ {*file.schema}):
+                has = "a" if odd[0] in file.schema else "no"
                 raise JointPMFError(
-                    f"{file.name} has {has} column {name!r}, unlike {first.name} before it"
+                    f"{file.name} has {has} column {odd[0]!r}, unlike {first.name} before it"
                 )
             for name, dtype in file.schema.items():
                 types[name] = _common_type(types[name], dtype, f"column {name!r} of {file.name}")
