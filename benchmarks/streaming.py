@@ -117,7 +117,8 @@ def lines_of(
         beside = ""
         if name in passes:
             speed = passes[name] * codes / seconds
-            beside = f"at most {passes[name]} passes over {codes / 1e6:.0f} MB of codes: {speed / 1e6:.0f} MB/s"
+            beside = f"at most {passes[name]} passes over {codes / 1e6:.0f} MB of codes: "
+            beside += f"{speed / 1e6:.0f} MB/s"
         elif "sample" not in name:
             beside = f"{file_size / 1e6:.0f} MB of Parquet: {file_size / seconds / 1e6:.0f} MB/s, "
             beside += f"{codes / seconds / 1e6:.1f} million cells/s"
