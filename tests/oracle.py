@@ -281,6 +281,64 @@ def merged_components(counts, offsets, rank):
     return np.array(columns).T
 
 
+class StepwiseEM:
+    """EM that sees each row once, docs/math.md, eqs. (32) and (33), in plain numpy."""
+
+    def __init__(self, rows, row_weights, pmf, smoothing, towards):
+        self.domain, self.smoothing, self.towards = pmf.domain, smoothing, towards
+        self.total, self.seen = row_weights.sum(), self.level_counts(rows, row_weights)
+        levels, components = expected_counts(pmf.weights, pmf.factors, rows, row_weights)
+        components = components / self.total
+        levels = [
+            0.99 * level / self.total + 0.01 * seen[:, None] / self.total * components
+            for level, seen in zip(levels, self.seen, strict=True)
+        ]
+        self.mean = self.mean_of_means = [components, *levels]
+        self.log_likelihood = self.log_likelihood_of(pmf, rows, row_weights)
+
+    def level_counts(self, rows, row_weights):
+        return [
+            np.array([row_weights[rows[:, n] == code].sum() for code in range(size)])
+            for n, size in enumerate(self.domain.sizes)
+        ]
+
+    def log_likelihood_of(self, pmf, rows, row_weights):
+        logs = [log_probability(pmf.weights, pmf.factors, row) for row in rows]
+        return float(row_weights @ logs)
+
+    def model(self, mean):
+        components, *levels = mean
+        factors = []
+        for level, seen in zip(levels, self.seen, strict=True):
+            size = len(level)
+            share = np.full(size, 1 / size)
+            if self.towards == "marginal":
+                share = 0.999 * seen / seen.sum() + 0.001 / size
+            counts = self.total * level + self.smoothing * size * share[:, None]
+            factors.append(counts / counts.sum(axis=0))
+        return jp.JointPMF(self.domain, components / components.sum(), factors)
+
+    def add(self, rows, row_weights):
+        new = row_weights.sum()
+        self.total += new
+        more = self.level_counts(rows, row_weights)
+        self.seen = [a + b for a, b in zip(self.seen, more, strict=True)]
+        pmf = self.model(self.mean)
+        levels, components = expected_counts(pmf.weights, pmf.factors, rows, row_weights)
+        batch = [counts / new for counts in (components, *levels)]
+        self.mean = moved(self.mean, batch, (new / self.total) ** 0.6)
+        self.mean_of_means = moved(self.mean_of_means, self.mean, 2 * new / (self.total + new))
+        self.log_likelihood += self.log_likelihood_of(pmf, rows, row_weights)
+
+    def pmf(self):
+        return self.model(self.mean_of_means)
+
+
+def moved(arrays, towards, part):
+    """Return arrays that went a part of the way to others."""
+    return [(1 - part) * a + part * b for a, b in zip(arrays, towards, strict=True)]
+
+
 def is_feasible(domain, weights, factors):
     """Tell whether weights and stacked columns are non-negative and sum to one."""
     parts = [np.asarray(weights)[:, None], *np.split(factors, domain.offsets[1:-1])]

@@ -228,17 +228,116 @@ def test_larger_than_a_batch(folder, tmp_path, inside, monkeypatch):
         return [*found, inside("score", model, data, "--worst", 5)]
 
     at_once = everything()
-    monkeypatch.setattr("jointpmf.table_files.BATCH_ROWS", 70)
+    monkeypatch.setattr("jointpmf.table_files.BATCH_CELLS", 280)
     assert everything() == at_once
 
 
 def test_a_bad_row_is_named_in_any_batch(folder, tmp_path, inside, monkeypatch):
-    monkeypatch.setattr("jointpmf.table_files.BATCH_ROWS", 70)
+    monkeypatch.setattr("jointpmf.table_files.BATCH_CELLS", 280)
     bad = tmp_path / "bad.csv"
     bad.write_text((folder / "survey.csv").read_text() + "left,20,maybe,3\n")
     code, _, err = inside("score", folder / "model.safetensors", bad)
     assert code == 2
     assert "'member' holds 'maybe' in row 300" in err
+
+
+class TestMemory:
+    """With codes on disk a fit is the same, and what cannot be done is said."""
+
+    def fit(self, inside, data, path, *options):
+        code, _, err = inside("fit", data, "-o", path, "--tol", 1e-12, *options)
+        assert code == 0, err
+        return jp.load(path), read_about(path), err
+
+    @pytest.fixture
+    def crowded(self, monkeypatch):
+        """Leave no room for rows."""
+        monkeypatch.setattr("jointpmf.fit_job._bytes_per_row", lambda domain: 10**13)
+        monkeypatch.setattr("jointpmf.spool.BLOCK_CELLS", 4 * 50)
+        monkeypatch.setattr("jointpmf.parts.SAMPLE_ROWS", 100)
+        monkeypatch.setattr("jointpmf.table_files.BATCH_BYTES", 1000)
+
+    @pytest.mark.parametrize("memory", [(), ("--memory", "3GB")])
+    def test_rows_on_disk_give_the_same_model(
+        self, folder, tmp_path, inside, crowded, monkeypatch, memory
+    ):
+        options = ("--rank", 2, "--bins", "age=4", "--smoothing", 0.5, *memory)
+        pmf, about, _ = self.fit(inside, folder / "survey.csv", tmp_path / "disk", *options)
+        assert about["start"].endswith("on a sample of 100 rows, then in steps")
+        monkeypatch.setattr("jointpmf.fit_job._bytes_per_row", lambda domain: 1)
+        other, beside, _ = self.fit(inside, folder / "survey.csv", tmp_path / "memory", *options)
+        assert "sample" not in beside["start"]
+        assert about["rows"] == beside["rows"] == "300"
+        assert float(about["objective"]) == pytest.approx(float(beside["objective"]), abs=1e-8)
+        assert pmf.domain == other.domain
+
+    def test_the_rank_is_found_on_a_sample_which_is_said(self, folder, tmp_path, inside, crowded):
+        data, path = folder / "survey.csv", tmp_path / "model"
+        code, _, err = inside("fit", data, "-o", path, "--bins", "age=4", "--memory", "3GB")
+        assert code == 0
+        assert "a sample of 1 of the 300 rows is fitted" in err
+        assert "--rank N" in err
+
+    def test_a_folder_of_parquet_files_is_one_table(self, folder, tmp_path, inside):
+        table = pl.read_csv(folder / "survey.csv")
+        parts = tmp_path / "parts"
+        parts.mkdir()
+        table[:100].write_parquet(parts / "a.parquet")
+        table[100:].write_parquet(parts / "b.parquet")
+        table.write_parquet(tmp_path / "whole.parquet")
+        options = ("--rank", 2, "--bins", "age=4")
+        pmf, about, _ = self.fit(inside, parts, tmp_path / "one", *options)
+        whole, beside, _ = self.fit(inside, tmp_path / "whole.parquet", tmp_path / "two", *options)
+        assert about == beside
+        assert all(np.array_equal(a, b) for a, b in zip(pmf.factors, whole.factors, strict=True))
+
+    def test_it_is_measured_before_the_table_is_read(self, folder, tmp_path, inside):
+        code, _, err = inside("fit", folder / "none.csv", "-o", tmp_path / "m", "--memory", "9MB")
+        assert code == 2
+        assert "--memory 9MB is too little: the command itself needs about" in err
+
+    @pytest.mark.parametrize("text", ["much", "", "-1GB", "2XB", "1.2.3GB", "GB", "nan"])
+    def test_nonsense_is_refused(self, folder, tmp_path, inside, text):
+        data = folder / "survey.csv"
+        code, _, err = inside("fit", data, "-o", tmp_path / "m", f"--memory={text}")
+        assert code == 2
+        assert "write memory as 500MB, 2GB or 1.5GiB, not" in err
+
+    def test_marginals_that_do_not_fit_are_refused(self, folder, tmp_path, inside, monkeypatch):
+        options = ("--memory", "3GB", "--method", "marginals", "--rank", 2, "--bins", "age=4")
+        data = folder / "survey.csv"
+        assert inside("fit", data, "-o", tmp_path / "m", *options)[0] == 0
+        monkeypatch.setattr("jointpmf.fit_job.BYTES_PER_COUNT", 10**10)
+        code, _, err = inside("fit", data, "-o", tmp_path / "m", *options)
+        assert code == 2
+        assert "too many for --memory 3GB; lower --order" in err
+
+    def test_what_cannot_be_read_within_it_is_refused(self, folder, tmp_path, inside):
+        pl.read_csv(folder / "survey.csv").write_csv(tmp_path / "t.csv.zst", compression="zstd")
+        options = ("-o", tmp_path / "m", "--rank", 2, "--bins", "age=4")
+        assert inside("fit", tmp_path / "t.csv.zst", *options)[0] == 0
+        code, _, err = inside("fit", tmp_path / "t.csv.zst", *options, "--memory", "3GB")
+        assert code == 2
+        assert "packed by zstandard" in err
+
+    def test_it_belongs_to_rows(self, tmp_path, inside):
+        code, _, err = inside(
+            "fit", "--marginals", "a.csv", "-o", tmp_path / "m", "--memory", "3GB"
+        )
+        assert code == 2
+        assert "--memory belong to rows" in err
+
+    def test_an_interrupt_leaves_no_spool(self, folder, tmp_path, inside, crowded, monkeypatch):
+        spools = []
+
+        def interrupted(spool, plan, generator):
+            spools.append(spool)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("jointpmf.fit_job.fit_spool", interrupted)
+        options = ("-o", tmp_path / "m", "--rank", 2, "--bins", "age=4")
+        assert inside("fit", folder / "survey.csv", *options)[0] == 130
+        assert spools[0]._file.closed
 
 
 def test_published_tables(tmp_path, inside):

@@ -194,7 +194,7 @@ BAD_COMMANDS = [
     ("no output", ["fit", "rows.csv"], "'--output'"),
     ("absent data", fit("absent.csv"), "absent.csv: No such file or directory"),
     ("a null character", fit("a\0.csv"), "null"),
-    ("a directory", fit("directory.csv"), "directory.csv: it is a directory"),
+    ("a directory", fit("directory.csv"), "directory.csv: the folder holds no file"),
     ("two tables", fit("rows.csv", "pairs.csv"), "one table of rows, not 2"),
     ("empty", fit("empty.csv"), "empty.csv is empty"),
     ("header only", fit("header.csv"), "header.csv has no rows"),

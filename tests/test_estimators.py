@@ -17,6 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 import jointpmf as jp
+import oracle
+from jointpmf.threads import limited_to
 
 KINDS = [jp.PMFEstimator, jp.PMFClassifier, jp.PMFRegressor, jp.PMFImputer]
 WITH_TARGET = [jp.PMFClassifier, jp.PMFRegressor]
@@ -108,6 +110,137 @@ def by_condition(model, row):
     }
     target = model.pmf_.domain.names[-1]
     return model.pmf_.condition(evidence).marginal([target]).table()
+
+
+@parametrize_with_checks([jp.PMFEstimator(2)])
+def test_scikit_learn_accepts_the_one_that_can_learn_more(estimator, check):
+    assert hasattr(estimator, "partial_fit")
+    check(estimator)
+
+
+def coded(n_rows, seed=0):
+    truth = jp.random_pmf(jp.Domain.of_sizes([3, 4, 2, 3]), rank=2, random_state=1)
+    rows = truth.sample(n_rows, random_state=seed, backend="codes").astype(int)
+    rows[np.random.default_rng(seed).random(rows.shape) < 0.1] = jp.MISSING
+    return rows
+
+
+class TestPartialFit:
+    def model(self, **options):
+        return jp.PMFEstimator(**{"rank": 2, "random_state": 0, "tol": 1e-6} | options)
+
+    def test_the_first_call_is_a_fit(self):
+        first, fit = self.model().partial_fit(TABLE), self.model().fit(TABLE)
+        assert answers(first) == answers(fit)
+        assert first.solution_.status is fit.solution_.status
+        assert (first.n_iter_, first.domain_) == (fit.n_iter_, fit.domain_)
+        assert first.n_features_in_ == 3
+        assert first.feature_names_in_.tolist() == TABLE.columns
+
+    @pytest.mark.parametrize("smoothing", [None, 0.0])
+    def test_later_calls_are_steps_as_in_plain_numpy(self, smoothing):
+        rows, weights = coded(200), np.random.default_rng(1).random(200) + 0.5
+        model = self.model(smoothing=smoothing).partial_fit(rows[:80], sample_weight=weights[:80])
+        by_hand = oracle.StepwiseEM(
+            rows[:80], weights[:80], model.pmf_, 0.1 if smoothing is None else 0.0, "marginal"
+        )
+        for n_steps, (begin, end) in enumerate([(80, 150), (150, 151), (151, 200)], start=1):
+            model.partial_fit(rows[begin:end], sample_weight=weights[begin:end])
+            by_hand.add(rows[begin:end], weights[begin:end])
+            assert model.n_iter_ == n_steps
+            assert model.solution_.status is jp.Status.ONE_PASS
+            for mine, other in zip(model.pmf_.factors, by_hand.pmf().factors, strict=True):
+                assert np.allclose(mine, other, atol=1e-10)
+
+    def test_many_calls_come_near_the_fit_to_all_rows(self):
+        rows = coded(6000)
+        whole, model = self.model().fit(rows), self.model()
+        for batch in np.array_split(rows, 30):
+            model.partial_fit(batch)
+        first = self.model().fit(rows[:200])
+        assert whole.score(rows) - model.score(rows) < 0.5 * (whole.score(rows) - first.score(rows))
+
+    def test_the_same_calls_give_the_same_model(self):
+        rows = coded(900)
+        models = [self.model(), self.model()]
+        for threads, model in enumerate(models, start=1):
+            with limited_to(threads):
+                for batch in np.array_split(rows, 5):
+                    model.partial_fit(batch)
+        assert answers(models[0], rows) == answers(models[1], rows)
+
+    def test_it_goes_on_after_fit_which_begins_afresh(self):
+        rows = coded(300)
+        one = self.model().partial_fit(rows[:100]).partial_fit(rows[100:])
+        two = self.model().fit(rows[:100]).partial_fit(rows[100:])
+        assert np.allclose(answers(one, rows), answers(two, rows), atol=1e-12)
+        assert answers(one.fit(rows), rows) == answers(self.model().fit(rows), rows)
+        assert answers(clone(one).partial_fit(rows), rows) == answers(self.model().fit(rows), rows)
+
+    def test_a_model_that_was_pickled_goes_on_alike(self):
+        rows = coded(300)
+        model = self.model().partial_fit(rows[:100])
+        again = pickle.loads(pickle.dumps(model))
+        for one in (model, again):
+            one.partial_fit(rows[100:])
+        assert answers(model, rows) == answers(again, rows)
+
+    def test_large_calls_are_several_steps(self, monkeypatch):
+        monkeypatch.setattr("jointpmf.stepwise.STEP_ROWS", 50)
+        rows = coded(330)
+        at_once = self.model().partial_fit(rows[:100]).partial_fit(rows[100:])
+        assert at_once.n_iter_ == 5
+        one_by_one = self.model().partial_fit(rows[:100])
+        for begin in range(100, 330, 50):
+            one_by_one.partial_fit(rows[begin : begin + 50])
+        assert answers(at_once, rows) == answers(one_by_one, rows)
+
+    def test_an_unknown_level_says_what_to_do(self):
+        model = self.model().partial_fit(TABLE.filter(pl.col("size") != 40))
+        with pytest.raises(jp.JointPMFError, match=r"40 in row .*pass domain= .* first call"):
+            model.partial_fit(TABLE)
+
+    def test_a_domain_may_have_levels_and_columns_that_come_later(self):
+        domain = jp.encode(TABLE).domain
+        early = TABLE.filter(pl.col("size") != 40).with_columns(
+            pl.lit(None, pl.Boolean).alias("fan")
+        )
+        model = self.model().partial_fit(early, domain=domain)
+        assert model.domain_ == domain
+        assert model.partial_fit(TABLE, domain=domain).pmf_.domain == domain
+        assert np.isfinite(model.score(TABLE))
+        with pytest.raises(jp.JointPMFError, match="the domain belongs to the first call"):
+            model.partial_fit(TABLE, domain=domain.project(["sky"]))
+
+    def test_minus_one_is_missing_in_arrays_unless_it_is_a_level(self):
+        rows = coded(100)
+        sizes = jp.Domain.of_sizes([3, 4, 2, 3])
+        model = self.model().partial_fit(rows, domain=sizes)
+        known = np.where(rows < 0, np.nan, rows)
+        assert answers(model, rows) == answers(self.model().partial_fit(known, domain=sizes), known)
+        levels = jp.Domain([jp.Variable(f"x{n}", range(-1, 4)) for n in range(4)])
+        assert self.model().partial_fit(rows, domain=levels).pmf_.marginal(["x0"]).table()[0] > 0.05
+
+    @pytest.mark.parametrize(
+        "options", [{"rank": "auto"}, {"method": "marginals"}, {"rank": "five"}]
+    )
+    def test_it_needs_a_rank_and_rows(self, options):
+        model = self.model(**options)
+        assert not hasattr(model, "partial_fit")
+        with pytest.raises(AttributeError) as error:
+            model.partial_fit(TABLE)
+        assert isinstance(error.value.__cause__, jp.JointPMFError)
+        assert "partial_fit needs a rank" in str(error.value.__cause__)
+
+    def test_bad_arguments(self):
+        with pytest.raises(jp.JointPMFError, match="the rank must be a whole number"):
+            self.model(rank=0).partial_fit(TABLE)
+        with pytest.raises(jp.JointPMFError, match="no row has an observed cell"):
+            self.model().partial_fit(np.full((3, 4), np.nan), domain=jp.Domain.of_sizes([2] * 4))
+        with pytest.raises(jp.JointPMFError, match="all sample weights are zero"):
+            self.model().partial_fit(coded(3), sample_weight=np.zeros(3))
+        with pytest.raises(ValueError, match="features"):
+            self.model().partial_fit(coded(30)).partial_fit(coded(30)[:, :3])
 
 
 class TestSciKitLearnHabits:

@@ -1,8 +1,8 @@
 """The joint probability mass function of many discrete variables.
 
-Learn it from an incomplete table (`fit_rows`, `fit_auto`, `fit_cells`) or from low-order marginals
-(`fit_marginals`), and ask it anything (`JointPMF`). Nothing prints: messages go to the logger
-"jointpmf". Names are imported when they are first used.
+Learn it from an incomplete table (`fit_rows`, `fit_auto`, `fit_cells`; `fit_batches` for one larger
+than memory) or from low-order marginals (`fit_marginals`), and ask it anything (`JointPMF`).
+Nothing prints: messages go to the logger "jointpmf". Names are imported when they are first used.
 """
 
 import logging
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jointpmf.automatic import fit_auto, fit_marginals_auto
+    from jointpmf.batches import fit_batches
     from jointpmf.cells import fit_cells
     from jointpmf.domain import MISSING, Domain, Variable
     from jointpmf.encoding import Codes, encode
@@ -52,6 +53,7 @@ logging.getLogger("jointpmf").addHandler(logging.NullHandler())
 
 _NAMES_OF = {
     "automatic": ["fit_auto", "fit_marginals_auto"],
+    "batches": ["fit_batches"],
     "cells": ["fit_cells"],
     "domain": ["MISSING", "Domain", "Variable"],
     "encoding": ["Codes", "encode"],
@@ -110,6 +112,7 @@ __all__ = [
     "error_limits",
     "factor_error",
     "fit_auto",
+    "fit_batches",
     "fit_cells",
     "fit_marginals",
     "fit_marginals_auto",

@@ -6,6 +6,8 @@ Levels are matched by their text, since that is all that a command line or a CSV
 from __future__ import annotations
 
 import datetime
+import math
+import re
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -205,6 +207,34 @@ def rank_of(text: str) -> int | None:
             f"the rank must be auto or a whole number of at least 1, not {shown(text)}"
         )
     return rank
+
+
+def bytes_of(text: str) -> int:
+    """Return an amount of memory from a text such as `500MB`, `1.5GiB` or a number of bytes.
+
+    Examples
+    --------
+    >>> bytes_of("2GB"), bytes_of("1.5 GiB"), bytes_of("65536")
+    (2000000000, 1610612736, 65536)
+    """
+    parts = re.fullmatch(r"\s*([\d.]+)\s*(?:([kmgt])(i?))?b?\s*", text.lower())
+    number = number_in(parts[1]) if parts else None
+    if not parts or number is None:
+        raise JointPMFError(f"write memory as 500MB, 2GB or 1.5GiB, not {shown(text)}")
+    power = " kmgt".index(parts[2] or " ")
+    return int(number * (1024 if parts[3] else 1000) ** power)
+
+
+def text_of_bytes(size: float) -> str:
+    """Return an amount of memory as one would type it.
+
+    Examples
+    --------
+    >>> text_of_bytes(1.5e9), text_of_bytes(65536)
+    ('1.5GB', '65.5kB')
+    """
+    power = min(int(math.log10(max(size, 1)) / 3), 4)
+    return f"{size / 1000**power:.3g}{' kMGT'[power].strip()}B"
 
 
 def kept_names(names: Sequence[str], only: Sequence[str], drop: Sequence[str]) -> list[str]:

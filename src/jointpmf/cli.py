@@ -39,7 +39,9 @@ Model = Annotated[str, typer.Argument(help="A model file, or - for stdin.", show
 Data = Annotated[
     str,
     typer.Argument(
-        help="CSV, TSV, NDJSON (also .gz, .zst) or Parquet, or - for stdin.", show_default=False
+        help="CSV, TSV, NDJSON (also .gz, .zst) or Parquet, a folder of Parquet files, or - for "
+        "stdin.",
+        show_default=False,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
@@ -92,7 +94,8 @@ def fit(
         list[str],
         typer.Argument(
             help="A table of rows, with missing cells if need be: CSV, TSV, NDJSON (also .gz, "
-            ".zst) or Parquet, or - for stdin. With --marginals: tables of counts.",
+            ".zst) or Parquet, a folder of Parquet files, or - for stdin. With --marginals: "
+            "tables of counts.",
             show_default=False,
         ),
     ],
@@ -158,14 +161,24 @@ def fit(
             show_default=False,
         ),
     ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="2GB",
+            help="What the whole command may take; rows that do not fit are kept on disk, as "
+            "codes, in the folder that TMPDIR names.",
+            show_default="half of what is free",
+        ),
+    ] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> int:
     """Learn a model from a table of rows, or from published tables, and write it to a file.
 
-    Ctrl-C writes the best model so far. Files may be larger than memory.
+    Ctrl-C writes the best model so far. Files may be larger than memory, for instance with
+    jointpmf fit rows.parquet -o model.safetensors --rank 5 --memory 1GB
     """
-    from jointpmf.arguments import rank_of
+    from jointpmf.arguments import bytes_of, rank_of
     from jointpmf.fit_job import FitJob
 
     _check_place(output)
@@ -184,6 +197,7 @@ def fit(
         max_iter=max_iter,
         tol=tol,
         checkpoint=checkpoint,
+        memory=None if memory is None else bytes_of(memory),
     )
     fitted = job.run(_console(stderr=True))
     _write_model(output, fitted)

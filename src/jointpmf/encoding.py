@@ -51,7 +51,7 @@ class Codes:
     array: np.ndarray
 
     def __post_init__(self) -> None:
-        _check_is_domain(self.domain)
+        check_is_domain(self.domain)
         array = _rectangle(self.array, "codes")
         if array.shape[1:] != (len(self.domain),):
             raise JointPMFError(
@@ -131,7 +131,7 @@ def encode(
     if unknown not in ("error", "missing"):
         raise JointPMFError(f"unknown must be 'error' or 'missing', not {shown(unknown)}")
     if domain is not None:
-        _check_is_domain(domain)
+        check_is_domain(domain)
     if isinstance(getattr(table, "codes", None), Codes):
         table = table.codes  # of Ratings
     if bins is not None and (domain is not None or isinstance(table, Codes)):
@@ -148,6 +148,138 @@ def encode(
         if variable.name in columns
     }
     return _gather(domain, n_rows, coded)
+
+
+class LevelUnion:
+    """The columns and levels of a table that comes in batches, as if it came at once.
+
+    Examples
+    --------
+    >>> union = LevelUnion()
+    >>> union.add(np.array([["b"]])), union.add(np.array([["a"], ["b"]]))
+    (1, 2)
+    >>> union.domain()["x0"].levels
+    ('a', 'b')
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, ColumnLevels] = {}
+        self._with_codes: set[str] = set()
+        self._given: Domain | None = None
+
+    def add(self, table: Any) -> int:
+        """Take one more batch into account; return how many rows it has."""
+        if isinstance(getattr(table, "codes", None), Codes):
+            table = table.codes  # of Ratings
+        if isinstance(table, Codes):
+            if table.domain != (self._given or table.domain):
+                raise JointPMFError("the codes are over another domain than those before")
+            self._given = table.domain
+            return table.n_rows
+        n_rows, columns = _columns_of(table, None, None)
+        if n_rows:
+            for found in column_levels(table, list(columns)):
+                if isinstance(table, (np.ndarray, list, tuple)):
+                    found = self._without_code(found)
+                before = self._found.get(found.name)
+                self._found[found.name] = found if before is None else before.merged(found)
+                self._check_count(self._found[found.name])
+        return n_rows
+
+    def _without_code(self, column: ColumnLevels) -> ColumnLevels:
+        """Return the levels of an array's column: among numbers, −1 is none of them."""
+        if not (column.are_numbers and MISSING in column.levels):
+            return column
+        self._with_codes.add(column.name)
+        return replace(column, levels=[level for level in column.levels if level != MISSING])
+
+    @staticmethod
+    def _check_count(column: ColumnLevels) -> None:
+        if len(column.levels) > MAX_NUMERIC_LEVELS and column.are_numbers:
+            raise JointPMFError(
+                f"column {column.name!r} has more than {MAX_NUMERIC_LEVELS} distinct numbers: give "
+                f"a domain in which it is binned, such as encode(some rows, "
+                f"bins={{{column.name!r}: 8}}).domain"
+            )
+
+    def domain(self) -> Domain:
+        """Return the domain of all batches."""
+        if self._given is not None:
+            return self._given
+        if not self._found:
+            raise JointPMFError("the batches are empty: there is nothing to learn the levels from")
+        for name in self._with_codes:
+            column = self._found[name]
+            if column.are_numbers and any(level < 0 for level in column.levels):
+                raise _ambiguous(name, MISSING)
+        return Domain([found.variable() for found in self._found.values()])
+
+
+@dataclass(frozen=True)
+class ColumnLevels:
+    """The levels that a column holds, as far as it has been read.
+
+    Attributes
+    ----------
+    levels : list
+        All that were seen, in any order.
+    own : list or None
+        All that the column's type lists itself, in its order, if it does.
+
+    Examples
+    --------
+    >>> ColumnLevels("a", [3, 1], None).merged(ColumnLevels("a", [2.0], None)).variable().levels
+    (1.0, 2.0, 3.0)
+    """
+
+    name: str
+    levels: list[Any]
+    own: list[Any] | None
+
+    def merged(self, other: ColumnLevels) -> ColumnLevels:
+        """Return the levels of both; types that list different ones do not count."""
+        if not other.levels and other.own is None:
+            return self
+        if not self.levels and self.own is None:
+            return other
+        both = replace(self, levels=[*self.levels, *other.levels])._column.distinct()
+        return ColumnLevels(self.name, both, self.own if self.own == other.own else None)
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether all levels are numbers."""
+        return _are_numbers(self._column.cells)
+
+    def variable(self) -> Variable:
+        """Return the variable that the whole column is, as `encode` learns it."""
+        if self.levels and self.own is not None:
+            return Variable(self.name, self.own)
+        return _learn_variable(self._column, None, None, MAX_NUMERIC_LEVELS)
+
+    @property
+    def _column(self) -> _ArrayColumn:
+        """The levels as a column of their own; whole numbers beside others become floats."""
+        cells = np.empty(len(self.levels), object)
+        cells[:] = self.levels
+        return _ArrayColumn(self.name, _narrowed(cells), np.zeros(len(cells), bool))
+
+
+def column_levels(table: Any, names: Sequence[str]) -> list[ColumnLevels]:
+    """Return the levels of some columns of a part of a table.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> column_levels(pl.DataFrame({"vote": ["yes", None, "no"]}), ["vote"])
+    [ColumnLevels(name='vote', levels=['yes', 'no'], own=None)]
+    """
+    columns = _columns_of(table, None, None)[1]
+    found = []
+    for name in names:
+        column = columns[name]()
+        own = column.own_order() if isinstance(column, _SeriesColumn) else None
+        found.append(ColumnLevels(name, _distinct(column), own))
+    return found
 
 
 def decode(codes: Codes, backend: str = "polars") -> Any:
@@ -356,14 +488,15 @@ def _gather(domain: Domain, n_rows: int, coded: Mapping[str, np.ndarray]) -> Cod
     return Codes(domain, array)
 
 
-def _check_is_domain(domain: object) -> None:
+def check_is_domain(domain: object) -> None:
+    """Raise if something else was given as a domain."""
     if not isinstance(domain, Domain):
         raise JointPMFError(f"a domain must be a Domain, not {shown(domain)}")
 
 
 def check_shares(names: Collection[str], domain: Domain) -> None:
     """Raise if a table has none of a domain's variables."""
-    _check_is_domain(domain)
+    check_is_domain(domain)
     if names and len(domain) and not any(name in domain for name in names):
         raise JointPMFError(
             f"the table has none of the variables {listing(domain.names)}; "
@@ -469,13 +602,16 @@ def _column_of_cells(
     if is_code.any():
         observed = observed[~is_code]
         if (observed < 0).any() or (domain is not None and missing_code in domain[name]):
-            raise JointPMFError(
-                f"column {name!r} holds {missing_code}, which means missing in an array, but it "
-                "has negative levels too; pass a data frame, where it is a level, or "
-                "missing_code=None"
-            )
+            raise _ambiguous(name, missing_code)
         missing[~missing] = is_code
     return _ArrayColumn(name, observed, missing)
+
+
+def _ambiguous(name: str, missing_code: int) -> JointPMFError:
+    return JointPMFError(
+        f"column {name!r} holds {missing_code}, which means missing in an array, but it has "
+        "negative levels too; pass a data frame, where it is a level, or missing_code=None"
+    )
 
 
 def _missing_in_array(cells: np.ndarray) -> np.ndarray:
@@ -709,69 +845,6 @@ def levels_and_codes(table: Any, names: Sequence[str]) -> list[tuple[list[Any], 
             levels = sorted(levels, key=lambda level: (type(level).__name__, str(level)))
         codes = column.codes({level: code for code, level in enumerate(levels)})
         found.append((list(map(_plain_time, levels)), codes))
-    return found
-
-
-@dataclass(frozen=True)
-class ColumnLevels:
-    """The levels that a column holds, as far as it has been read.
-
-    Attributes
-    ----------
-    levels : list
-        All that were seen, in any order.
-    own : list or None
-        All that the column's type lists itself, in its order, if it does.
-
-    Examples
-    --------
-    >>> ColumnLevels("a", [3, 1], None).merged(ColumnLevels("a", [2.0], None)).variable().levels
-    (1.0, 2.0, 3.0)
-    """
-
-    name: str
-    levels: list[Any]
-    own: list[Any] | None
-
-    def merged(self, other: ColumnLevels) -> ColumnLevels:
-        """Return the levels of both; types that list different ones do not count."""
-        both = replace(self, levels=[*self.levels, *other.levels])._column.distinct()
-        return ColumnLevels(self.name, both, self.own if self.own == other.own else None)
-
-    @property
-    def are_numbers(self) -> bool:
-        """Whether all levels are numbers."""
-        return _are_numbers(self._column.cells)
-
-    def variable(self) -> Variable:
-        """Return the variable that the whole column is, as `encode` learns it."""
-        if self.levels and self.own is not None:
-            return Variable(self.name, self.own)
-        return _learn_variable(self._column, None, None, MAX_NUMERIC_LEVELS)
-
-    @property
-    def _column(self) -> _ArrayColumn:
-        """The levels as a column of their own; whole numbers beside others become floats."""
-        cells = np.empty(len(self.levels), object)
-        cells[:] = self.levels
-        return _ArrayColumn(self.name, _narrowed(cells), np.zeros(len(cells), bool))
-
-
-def column_levels(table: Any, names: Sequence[str]) -> list[ColumnLevels]:
-    """Return the levels of some columns of a part of a table.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> column_levels(pl.DataFrame({"vote": ["yes", None, "no"]}), ["vote"])
-    [ColumnLevels(name='vote', levels=['yes', 'no'], own=None)]
-    """
-    columns = _columns_of(table, None, None)[1]
-    found = []
-    for name in names:
-        column = columns[name]()
-        own = column.own_order() if isinstance(column, _SeriesColumn) else None
-        found.append(ColumnLevels(name, _distinct(column), own))
     return found
 
 

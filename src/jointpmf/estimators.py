@@ -16,6 +16,7 @@ import polars as pl
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
 from sklearn.utils import Tags, _safe_indexing, check_array, column_or_1d
 from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
@@ -23,13 +24,17 @@ from jointpmf.automatic import SMOOTHINGS, emphasis_of, fit_auto
 from jointpmf.binning import Bins
 from jointpmf.domain import MISSING, Domain, Variable
 from jointpmf.encoding import Codes, encode
-from jointpmf.errors import JointPMFError, one_of, shown, whole_number
+from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
+from jointpmf.fit_plan import FitData, FitPlan
 from jointpmf.imputation import impute
-from jointpmf.likelihood import fit_rows
+from jointpmf.likelihood import fit_rows, loop_options
 from jointpmf.marginals import checked_weights
-from jointpmf.pmf import JointPMF
+from jointpmf.pmf import JointPMF, seeded_generator
 from jointpmf.progress import iteration_bar
 from jointpmf.solvers.loop import Solution
+from jointpmf.solvers.rows import ColumnRows
+from jointpmf.stepwise import Stepwise, steps_of
+from jointpmf.threads import one_blas_thread
 
 MAX_LEVELS = 20
 """A column with more different numbers is cut into bins."""
@@ -82,25 +87,32 @@ class _PMFBase(BaseEstimator):  # type: ignore[misc]
 
     def _learned(
         self, X: Any, y: Variable | None, y_codes: Any, weights: np.ndarray | None
-    ) -> Self:
-        """Fit the joint of the columns, and of the target if there is one."""
-        self._missing_code = _missing_code(X)
-        codes = encode(
-            X,
-            bins=self._bins(_n_rows(X) if weights is None else weights.sum()),
-            max_levels=MAX_LEVELS,
-            missing_code=self._missing_code,
-        )
+    ) -> Codes:
+        """Fit the joint of the columns, and of the target if there is one; return their codes."""
+        codes = self._learned_codes(X, weights)
         self.domain_ = codes.domain
         target = None
         if y is not None:
             target = _free_name("target", codes.domain)
             domain = Domain([*codes.domain, replace(y, name=target)])
             codes = Codes(domain, np.column_stack([codes.array, y_codes]))
-        self.solution_ = self._solution(codes, target, weights)
-        self.pmf_: JointPMF = self.solution_.pmf
-        self.n_iter_ = max(self.solution_.n_iter, 1)
-        return self
+        self._keep(self._solution(codes, target, weights))
+        return codes
+
+    def _learned_codes(self, X: Any, weights: np.ndarray | None) -> Codes:
+        """Return the codes of rows from which the levels are learned."""
+        self._missing_code = _missing_code(X)
+        return encode(
+            X,
+            bins=self._bins(_n_rows(X) if weights is None else weights.sum()),
+            max_levels=MAX_LEVELS,
+            missing_code=self._missing_code,
+        )
+
+    def _keep(self, solution: Solution) -> None:
+        self.solution_ = solution
+        self.pmf_: JointPMF = solution.pmf
+        self.n_iter_ = max(solution.n_iter, 1)
 
     def _bins(self, n_rows: float) -> Bins | None:
         if not isinstance(self.bins, str):
@@ -169,6 +181,16 @@ class _PMFBase(BaseEstimator):  # type: ignore[misc]
         return Codes(self.pmf_.domain, np.hstack([codes.array, unknown]))
 
 
+def _check_can_learn_more(estimator: _PMFBase) -> bool:
+    """Raise unless the rank is known and rows are fitted, by which an estimator can learn more."""
+    if isinstance(estimator.rank, str) or estimator.method == "marginals":
+        raise JointPMFError(
+            f"partial_fit needs a rank that is a whole number, and rows to fit, not "
+            f"rank={shown(estimator.rank)} with method={shown(estimator.method)}"
+        )
+    return True
+
+
 class PMFEstimator(_PMFBase):
     """The joint distribution of a table's columns, as a density estimator.
 
@@ -214,10 +236,83 @@ class PMFEstimator(_PMFBase):
     ['dry']
     """
 
+    _steps: Stepwise | None = None
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the joint distribution of the columns; y is ignored."""
         X, _, weights = _counting(self._checked(X, reset=True), None, sample_weight)
-        return self._learned(X, None, None, weights)
+        codes = self._learned(X, None, None, weights)
+        self._steps = None
+        if not (isinstance(self.rank, str) or self.method == "marginals"):
+            rows = ColumnRows.of_codes(codes, weights)
+            self._steps = Stepwise(self._plan(), rows, self.pmf_, self.solution_.start)
+        return self
+
+    @available_if(_check_can_learn_more)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self, X: Any, y: Any = None, *, domain: Domain | None = None, sample_weight: Any = None
+    ) -> Self:
+        """Learn from more rows, each of which is seen once; y is ignored.
+
+        The first call is a fit, and so is `fit`, which begins afresh; every later one moves the
+        model by a step of EM for each 16,384 rows. It needs a rank that is a number, and the method
+        "likelihood".
+
+        Parameters
+        ----------
+        X : table or array
+            Some rows.
+        y : None
+            Ignored.
+        domain : Domain, optional
+            The levels of all columns, for the first call; by default those that its rows have.
+        sample_weight : array of shape (rows,), optional
+            What each row counts for.
+        """
+        is_first = self._steps is None
+        X, _, weights = _counting(self._checked(X, reset=is_first), None, sample_weight)
+        with one_blas_thread:
+            if is_first:
+                self._begin(X, weights, domain)
+            elif domain not in (None, self.domain_):
+                raise JointPMFError("the domain belongs to the first call of partial_fit")
+            else:
+                self._go_on(X, weights)
+        return self
+
+    def _begin(self, X: Any, weights: np.ndarray | None, domain: Domain | None) -> None:
+        if domain is None:
+            codes = self._learned_codes(X, weights)
+        else:
+            has_minus_one = any(MISSING in variable for variable in domain)
+            self._missing_code = None if has_minus_one else MISSING
+            codes = encode(X, domain, missing_code=self._missing_code)
+        self.domain_ = codes.domain
+        data, plan = FitData.of_codes(codes, weights), self._plan()
+        if not data.rows.total > 0:
+            raise JointPMFError("no row has an observed cell and a weight")
+        found = plan.run(data, seeded_generator(_seed(self.random_state)))
+        self._steps = Stepwise(plan, data.rows, found.pmf, found.start)
+        self._keep(found)
+
+    def _go_on(self, X: Any, weights: np.ndarray | None) -> None:
+        try:
+            codes = encode(X, self.domain_, missing_code=self._missing_code)
+        except JointPMFError as error:
+            raise JointPMFError(
+                f"{error}; pass domain= with all levels in the first call of partial_fit"
+            ) from None
+        assert self._steps is not None
+        for rows in steps_of(codes, weights):
+            self._steps.add(rows)
+        if self._steps.history:
+            self._keep(self._steps.solution())
+
+    def _plan(self) -> FitPlan:
+        smoothing = SMOOTHINGS[0] if self.smoothing is None else self.smoothing
+        rank = whole_number(self.rank, "the rank", 1)
+        options = loop_options(self.max_iter, self.tol)
+        return FitPlan(rank, "auto", at_least_zero(smoothing, "smoothing"), "marginal", options)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-probability of each row's observed cells."""
@@ -256,7 +351,8 @@ class PMFClassifier(ClassifierMixin, _PMFBase):  # type: ignore[misc]
         X, labels, weights = _counting(X, labels, sample_weight)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         target = Variable("target", range(len(self.classes_)))
-        return self._learned(X, target, codes, weights)
+        self._learned(X, target, codes, weights)
+        return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return, of shape (rows, classes), the probability of each class."""
@@ -294,7 +390,8 @@ class PMFRegressor(RegressorMixin, _PMFBase):  # type: ignore[misc]
         n_bins = _n_bins(n_rows, TARGET_BINS_POWER, MAX_TARGET_BINS)
         target = encode(numbers[:, None], bins=n_bins, max_levels=MAX_LEVELS, missing_code=None)
         (variable,) = target.domain
-        return self._learned(X, variable, target.array[:, 0], weights)
+        self._learned(X, variable, target.array[:, 0], weights)
+        return self
 
     @property
     def _emphasis(self) -> int:
@@ -367,7 +464,8 @@ class PMFImputer(TransformerMixin, _PMFBase):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the joint distribution of the columns; y is ignored."""
         X, _, weights = _counting(self._checked(X, reset=True), None, sample_weight)
-        return self._learned(X, None, None, weights)
+        self._learned(X, None, None, weights)
+        return self
 
     def transform(self, X: Any) -> Any:
         """Return a table of the same kind with its missing cells filled."""

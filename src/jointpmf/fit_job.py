@@ -2,35 +2,58 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
 from rich.console import Console
 
 from jointpmf import __version__
-from jointpmf.arguments import bins_of, kept_names
+from jointpmf.arguments import bins_of, kept_names, text_of_bytes
 from jointpmf.automatic import fit_auto, fit_marginals_auto
+from jointpmf.batches import fit_spool
 from jointpmf.domain import Domain
-from jointpmf.encoding import Codes
+from jointpmf.encoding import Codes, code_dtype
 from jointpmf.errors import JointPMFError
 from jointpmf.files import domain_to_json
 from jointpmf.fit import fit_marginals
-from jointpmf.likelihood import fit_rows
+from jointpmf.fit_plan import FitPlan
+from jointpmf.likelihood import fit_rows, loop_options
 from jointpmf.marginals import MarginalCounts, MarginalSet, names_of_order
+from jointpmf.memory import available_bytes, used_bytes
+from jointpmf.parts import PartedRows
 from jointpmf.printing import FitWatch, watched
 from jointpmf.solvers.loop import Solution, Status
+from jointpmf.spool import Spool
 from jointpmf.table_files import (
     TableFile,
-    all_codes,
-    coded_batches,
+    codes_in,
     learned_domain,
     open_table,
     read_marginals,
 )
+from jointpmf.threads import one_blas_thread
+
+logger = logging.getLogger("jointpmf")
 
 MAX_ITER, TOL = 2000, 1e-10
 """The library's own limits, by which the time that is left is estimated."""
+
+FREE_PART = 0.5
+"""Part of the free memory that rows may take without --memory."""
+
+WORKING_BYTES = 280 * 10**6
+"""What reading and fitting need, however few rows there are."""
+
+BYTES_PER_COUNT = 40
+"""Memory per cell of counted marginals: theirs, those of a batch, and what a fit makes of them."""
+
+MOST_FOR_RANK = 10**6
+"""Rows on which the rank is found when not all are in memory."""
 
 
 class Fitted(NamedTuple):
@@ -63,6 +86,8 @@ class FitJob:
     max_iter: int | None
     tol: float | None
     checkpoint: str | None
+    memory: int | None = None
+    """Bytes that the process may take, all in all."""
 
     def run(self, console: Console) -> Fitted:
         """Return the fit, with its progress on the console if that is a terminal."""
@@ -77,6 +102,7 @@ class FitJob:
                 return Fitted(stopped, self._about(stopped, {}))
 
     def _check(self) -> None:
+        _ = self._room  # rather now than after the table has been read
         by_marginals = self.is_marginals or self.method == "marginals"
         if self.method not in ("likelihood", "marginals"):
             raise JointPMFError(f"--method must be likelihood or marginals, not {self.method!r}")
@@ -87,8 +113,10 @@ class FitJob:
                 "--max-iter and --tol need --rank N: with --rank auto the rows "
                 "that are held out say when to stop"
             )
-        if self.is_marginals and (self.bins or self.only or self.drop):
-            raise JointPMFError("--bins, --only and --drop belong to rows, not to --marginals")
+        if self.is_marginals and (self.bins or self.only or self.drop or self.memory):
+            raise JointPMFError(
+                "--bins, --only, --drop and --memory belong to rows, not to --marginals"
+            )
         if not self.is_marginals and len(self.data) != 1:
             raise JointPMFError(
                 f"give one table of rows, not {len(self.data)}; tables of counts need --marginals"
@@ -100,6 +128,11 @@ class FitJob:
             solution = self._of_marginals(marginals, watch)
             return Fitted(solution, self._about(solution, {"tables": str(len(marginals))}))
         with open_table(self.data[0], self.missing) as table:
+            if self.memory is not None and table.is_read_ahead:
+                raise JointPMFError(
+                    f"{table.name} is packed by zstandard, which cannot be read within --memory: "
+                    "unpack it, or pack it by gzip"
+                )
             names = kept_names(table.columns, self.only, self.drop)
             if "" in names:
                 raise JointPMFError(
@@ -108,6 +141,7 @@ class FitJob:
                 )
             domain = learned_domain(table, names, bins_of(self.bins, names))
             domain_to_json(domain)  # rather now than after the fit
+            logger.info("the levels of %d columns are known", len(domain))
             return self._of_rows(table, domain, console, watch)
 
     def _of_rows(
@@ -117,16 +151,56 @@ class FitJob:
             marginals, n_rows = self._counted(table, domain)
             solution = self._of_marginals(marginals, watch)
         else:
-            codes = all_codes(table, domain)
-            n_rows = codes.n_rows
-            solution = self._by_likelihood(codes, console, watch)
+            with Spool(domain) as spool:
+                codes = self._read(table, domain, spool)
+                n_rows = spool.n_rows if codes is None else codes.n_rows
+                if codes is None:
+                    solution = self._by_spool(spool, console, watch)
+                else:
+                    solution = self._by_likelihood(codes, None, console, watch)
         return Fitted(solution, self._about(solution, {"rows": str(n_rows)}))
+
+    def _read(self, table: TableFile, domain: Domain, spool: Spool) -> Codes | None:
+        """Return the codes of all rows, or put them in the spool if they would take too much."""
+        held: list[Codes] = []
+        for codes in codes_in(table, domain):
+            held.append(codes)
+            size = spool.n_rows + sum(one.n_rows for one in held)
+            if size * _bytes_per_row(domain) > self._room:
+                for one in held:
+                    spool.add(one)
+                held.clear()
+        if spool.n_rows:
+            logger.info("the codes of %d rows are on disk", spool.n_rows)
+            return None
+        return Codes(domain, np.concatenate([codes.array for codes in held]))
+
+    @cached_property
+    def _room(self) -> float:
+        """How many bytes there are for what grows with the rows, or with the tables."""
+        if self.memory is None:
+            free = available_bytes()
+            return math.inf if free is None else FREE_PART * free
+        room = self.memory - used_bytes() - WORKING_BYTES
+        if room <= 0:
+            least = text_of_bytes(self.memory - room)
+            raise JointPMFError(
+                f"--memory {text_of_bytes(self.memory)} is too little: the command itself needs "
+                f"about {least}"
+            )
+        return room
 
     def _counted(self, table: TableFile, domain: Domain) -> tuple[MarginalSet, int]:
         """Return the counted marginals: only the counts are ever in memory."""
         counts = MarginalCounts(domain, names_of_order(domain, self.order))
+        cells = sum(math.prod(domain.sizes[n] for n in subset) for subset in counts.subsets)
+        if self.memory is not None and cells * BYTES_PER_COUNT > self._room:
+            raise JointPMFError(
+                f"the {len(counts.subsets)} marginals of order {self.order} have {cells:,} cells, "
+                f"too many for --memory {text_of_bytes(self.memory)}; lower --order"
+            )
         n_rows = 0
-        for _, codes in coded_batches(table, domain):
+        for codes in codes_in(table, domain):
             counts.add(codes)
             n_rows += codes.n_rows
         return counts.to_marginals(), n_rows
@@ -145,11 +219,33 @@ class FitJob:
             **self._limits(),
         )
 
-    def _by_likelihood(self, codes: Codes, console: Console, watch: FitWatch) -> Solution:
+    def _by_spool(self, spool: Spool, console: Console, watch: FitWatch) -> Solution:
+        """Return the fit to rows on disk; to some of them where the rank is to be found."""
+        spool.finish()
+        if self.rank is None:
+            size = min(int(self._room / _bytes_per_row(spool.domain)), MOST_FOR_RANK)
+            codes, weights = PartedRows(spool).sample(max(size, 1), self.seed)
+            if weights.sum() < spool.n_rows:
+                logger.warning(
+                    "a sample of %d of the %d rows is fitted, because all of them would take more "
+                    "memory to find the rank; with --rank N all are",
+                    codes.n_rows,
+                    spool.n_rows,
+                )
+            return self._by_likelihood(codes, weights, console, watch)
+        options = loop_options(self.max_iter or MAX_ITER, self.tol or TOL) | {"callback": watch}
+        plan = FitPlan(self.rank, "auto", self.smoothing or 0.0, "uniform", options)
+        with one_blas_thread:
+            return fit_spool(spool, plan, np.random.default_rng(self.seed))
+
+    def _by_likelihood(
+        self, codes: Codes, weights: np.ndarray | None, console: Console, watch: FitWatch
+    ) -> Solution:
         if self.rank is None:
             watch.hide()
             return fit_auto(
                 codes,
+                sample_weight=weights,
                 smoothing=self.smoothing,
                 random_state=self.seed,
                 progress=console.is_terminal,
@@ -184,3 +280,9 @@ class FitJob:
             "seed": str(self.seed),
             "library": f"jointpmf {__version__}",
         }
+
+
+def _bytes_per_row(domain: Domain) -> int:
+    """Return about what a row takes in memory while it is fitted: its codes several times."""
+    size = np.dtype(code_dtype(max(domain.sizes, default=1))).itemsize
+    return 5 * size * len(domain) + 80

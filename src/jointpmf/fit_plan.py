@@ -124,12 +124,14 @@ class FitPlan:
 
     def prior(self, rows: AnyRows) -> np.ndarray | None:
         """Return the pseudo-counts of each level, or None without smoothing."""
-        if not self.smoothing:
-            return None
-        sizes = np.repeat(rows.domain.sizes, rows.domain.sizes)
+        return self.pseudo_counts(rows.domain, rows.marginal) if self.smoothing else None
+
+    def pseudo_counts(self, domain: Domain, marginal: np.ndarray) -> np.ndarray:
+        """Return what smoothing adds to the expected counts of each level (eq. 21)."""
+        sizes = np.repeat(domain.sizes, domain.sizes)
         if self.towards == "uniform":
             return np.full((len(sizes), 1), self.smoothing)
-        marginal = (1 - UNSEEN) * rows.marginal + UNSEEN / sizes
+        marginal = (1 - UNSEEN) * marginal + UNSEEN / sizes
         return (self.smoothing * sizes * marginal)[:, None]
 
     def _possible(self, point: Point, rows: TableRows) -> Point:

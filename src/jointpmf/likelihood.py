@@ -156,7 +156,7 @@ def fit_rows(
         raise JointPMFError(f"the callback must be callable, not {callback!r}")
     options = loop_options(max_iter, tol) | {"callback": callback}
     check_table(codes, weights)
-    begin = _checked_start(start, codes.domain, rank)
+    begin = checked_start(start, codes.domain, rank)
     generator = seeded_generator(random_state)
     if checkpoint is not None:
         identity = {
@@ -264,7 +264,8 @@ def _log_what_is_odd(rows: TableRows, rank: int) -> None:
         )
 
 
-def _checked_start(start: Any, domain: Domain, rank: int) -> str | JointPMF:
+def checked_start(start: Any, domain: Domain, rank: int) -> str | JointPMF:
+    """Return where to begin, checked."""
     if isinstance(start, JointPMF):
         if start.domain != domain or start.rank != rank:
             raise JointPMFError(

@@ -21,11 +21,11 @@ from jointpmf.counting import Subset, count_tables
 from jointpmf.domain import Domain
 from jointpmf.encoding import Codes
 from jointpmf.errors import JointPMFError
-from jointpmf.fit_plan import CANDIDATE_STEPS, LIFT, FitData, FitPlan
+from jointpmf.fit_plan import LIFT, FitData, FitPlan
 from jointpmf.marginals import MarginalCounts, MarginalSet, names_of_order
 from jointpmf.pmf import JointPMF
 from jointpmf.solvers.em import EM
-from jointpmf.solvers.loop import Solution, iterate
+from jointpmf.solvers.loop import Solution, Status, iterate
 from jointpmf.solvers.objective import Point
 from jointpmf.solvers.rows import ColumnRows, Stacks, marginal_of_counts
 from jointpmf.solvers.starts import mixed
@@ -35,6 +35,9 @@ logger = logging.getLogger("jointpmf")
 
 SAMPLE_ROWS, SAMPLE_CELLS = 50_000, 10**7
 """Rows on which the start of a fit is found, about, and their cells."""
+
+SAMPLE_ITER = 100
+"""Iterations that the model of the sample gets: they cost little, and save passes over all."""
 
 SAMPLE_LIFT = 0.01
 """Part of the marginals of all rows in a start that was found on some: what the sample did not
@@ -256,24 +259,16 @@ def fit_parted_rows(rows: PartedRows, plan: FitPlan, generator: np.random.Genera
     Every iteration is one or two passes over the parts, with the same steps as in memory.
     """
     begin = time.perf_counter()
-    if not rows.total > 0:
-        raise JointPMFError("no row has an observed cell and a weight")
-    unseen = [name for n, name in enumerate(rows.domain.names) if not _is_seen(rows, n)]
-    if unseen:
-        raise JointPMFError(f"column {unseen[0]!r} has no observed cell")
+    check_levels(rows.domain, rows.levels.counts)
     if isinstance(plan.start, JointPMF):
         point, name = _possible(Point.of_pmf(plan.start), rows), "given: a JointPMF"
     else:
-        size = min(SAMPLE_ROWS, max(SAMPLE_CELLS // len(rows.domain), 1))
-        sample, weights = rows.sample(size, int(generator.integers(2**31)))
-        steps = min(CANDIDATE_STEPS, plan.options["max_iter"]) if plan.start == "auto" else 0
-        first = replace(plan, options=plan.options | {"max_iter": steps, "callback": None})
-        found = first.run(FitData.of_codes(sample, weights), generator)
-        point = mixed(Point.of_pmf(found.pmf), rows.marginal, SAMPLE_LIFT)
-        name = f"{found.start}, on {weights.sum():.0f} rows"
-    em = EM(rows, plan.rank, plan.prior(rows))
-    solution = iterate(em, point, **plan.options, begin=begin)
-    return replace(solution, start=name)
+        sample, weights = rows.sample(sample_size(rows.domain), int(generator.integers(2**31)))
+        found = fit_to_sample(FitData.of_codes(sample, weights), plan, generator)
+        if found.status is Status.STOPPED:
+            return found
+        point, name = mixed(Point.of_pmf(found.pmf), rows.marginal, SAMPLE_LIFT), found.start
+    return fit_from(rows, plan, point, name, begin)
 
 
 def _possible(point: Point, rows: PartedRows) -> Point:
@@ -285,6 +280,29 @@ def _possible(point: Point, rows: PartedRows) -> Point:
     return mixed(point, rows.marginal, LIFT)
 
 
-def _is_seen(rows: PartedRows, n: int) -> bool:
-    first, end = rows.domain.offsets[n : n + 2]
-    return bool(rows.levels.counts[first:end].any())
+def check_levels(domain: Domain, counts: np.ndarray) -> None:
+    """Raise unless every column has an observed cell in a row that counts."""
+    if not counts.any():
+        raise JointPMFError("no row has an observed cell and a weight")
+    seen = np.add.reduceat(counts, domain.offsets[:-1]) > 0
+    if not seen.all():
+        raise JointPMFError(f"column {domain.names[int(seen.argmin())]!r} has no observed cell")
+
+
+def sample_size(domain: Domain) -> int:
+    """Return how many rows a start is found on."""
+    return min(SAMPLE_ROWS, max(SAMPLE_CELLS // len(domain), 1))
+
+
+def fit_to_sample(data: FitData, plan: FitPlan, generator: np.random.Generator) -> Solution:
+    """Return the fit to some rows, at which a fit to all of them may begin."""
+    first = replace(plan, options=plan.options | {"max_iter": SAMPLE_ITER, "callback": None})
+    found = first.run(data, generator)
+    return replace(found, start=f"{found.start}, on {data.rows.total:.0f} rows")
+
+
+def fit_from(rows: PartedRows, plan: FitPlan, point: Point, start: str, begin: float) -> Solution:
+    """Return the fit to rows in parts that begins at a point; `begin` is when it all began."""
+    em = EM(rows, plan.rank, plan.prior(rows))
+    solution = iterate(em, point, **plan.options, begin=begin)
+    return replace(solution, start=start)

@@ -1,17 +1,21 @@
 """Tables on disk: read in batches, however large, and written whole or not at all.
 
-CSV, TSV, NDJSON (plain, gzip or zstandard) and Parquet. A file is read twice: once for the levels
-of its columns, once for the codes, so that only small integers are ever in memory all at once.
-Cells of CSV files are text until all of a column is known, so that no type is guessed too early.
+CSV, TSV, NDJSON (plain, gzip or zstandard), Parquet, and folders of Parquet. A file is read twice:
+once for the levels of its columns, once for the codes, so that only small integers are ever in
+memory all at once. Cells of CSV files are text until all of a column is known, so that no type is
+guessed too early. Files are read piece by piece here, because a scan by Polars reads far ahead.
 """
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import shutil
 import stat
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,14 +26,21 @@ import numpy as np
 import polars as pl
 
 from jointpmf.arguments import listing_of_texts, matching_level, number_in, text_of
-from jointpmf.domain import Domain, Variable, check_distinct
+from jointpmf.domain import MISSING, Domain, Variable, check_distinct
 from jointpmf.encoding import MAX_NUMERIC_LEVELS, Codes, Unknown, encode
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.files import atomic_output, reason_of
 from jointpmf.marginals import ROUNDING, Marginal, MarginalSet
 
-BATCH_ROWS = 100_000
-"""Rows that are in memory at a time."""
+BATCH_CELLS, BATCH_BYTES, HEAD_BYTES = 2**21, 2**21, 2**16
+"""Cells of a Parquet file, and bytes of a text file, that are in memory at a time; and bytes by
+which it is told what a file is."""
+
+MAX_BINNED = 2**22
+"""Numbers by which a column is cut into bins; of more of them, every second one, and so on."""
+
+UNKNOWN = -2
+"""The code of a cell that no level was found for yet."""
 
 MAX_LEVELS = 100_000
 """A column with more levels is not discrete."""
@@ -79,27 +90,88 @@ class TableFile:
         """The names of the columns; none of them twice."""
         with _reading(self.name):
             if self.is_text:
-                header = pl.read_csv(self.path, has_header=False, n_rows=1, **self._csv_options())
+                header = pl.read_csv(self._head, has_header=False, n_rows=1, **self._csv_options())
                 names = ["" if name is None else name for name in header.row(0)]
             else:
-                names = self._frame().collect_schema().names()
+                names = self.schema.names()
         check_distinct(names, self.name)
         return names
+
+    @cached_property
+    def schema(self) -> pl.Schema:
+        """The types of the columns, where the file has types."""
+        with _reading(self.name):
+            if self.kind == "parquet":
+                return pl.scan_parquet(self.path, glob=False).collect_schema()
+            if self.is_read_ahead:
+                return self._lines(self.path).collect_schema()
+            empty = [self._lines(piece).collect_schema().to_frame() for piece in self._pieces()]
+            return pl.concat(empty or [pl.DataFrame()], how="diagonal_relaxed").schema
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
         """Yield the rows, some at a time, of these columns or of all."""
         kept = list(self.columns if columns is None else columns)
         with _reading(self.name):
-            yield from self._frame().select(kept).collect_batches(chunk_size=BATCH_ROWS, lazy=True)
+            if self.kind == "parquet":
+                yield from self._slices(pl.scan_parquet(self.path, glob=False).select(kept))
+            elif self.is_read_ahead:
+                rows = max(BATCH_CELLS // len(self.columns), 1)
+                frame = self._lines(self.path).select(kept)
+                yield from frame.collect_batches(chunk_size=rows, maintain_order=True, lazy=True)
+            else:
+                schema = None if self.is_text else self.schema
+                for piece in self._pieces():
+                    yield self._lines(piece, schema).select(kept).collect()
 
-    def _frame(self) -> pl.LazyFrame:
-        if self.kind == "parquet":
-            return pl.scan_parquet(self.path, glob=False)
+    def _slices(self, frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+        n_rows = int(frame.select(pl.len()).collect().item())
+        size = max(BATCH_CELLS // max(len(frame.collect_schema()), 1), 1)
+        for begin in range(0, n_rows, size):
+            yield frame.slice(begin, size).collect()
+
+    def _lines(self, source: Any, schema: pl.Schema | None = None) -> pl.LazyFrame:
+        """Return lines of text as a table; without a schema those of NDJSON give it themselves."""
         if self.kind == "ndjson":
-            return pl.scan_ndjson(self.path, infer_schema_length=None)
-        return pl.scan_csv(
-            self.path, glob=False, null_values=list(self.missing), **self._csv_options()
-        )
+            return pl.scan_ndjson(source, schema=schema, infer_schema_length=None)
+        options = self._csv_options() | {"null_values": list(self.missing)}
+        return pl.scan_csv(source, glob=False, **options)
+
+    @property
+    def is_read_ahead(self) -> bool:
+        """Whether only Polars can unpack it (zstandard), which then reads far ahead."""
+        with _reading(self.name):
+            return self._begins_with(b"\x28\xb5\x2f\xfd")
+
+    def _begins_with(self, mark: bytes) -> bool:
+        with open(self.path, "rb") as file:
+            return file.read(len(mark)) == mark
+
+    def _opened(self) -> Any:
+        """Return the file, unpacked."""
+        return (gzip.open if self._begins_with(b"\x1f\x8b") else open)(self.path, "rb")
+
+    @cached_property
+    def _head(self) -> Any:
+        """The first lines, or a file that begins with them."""
+        if self.is_read_ahead:
+            return self.path
+        with self._opened() as lines:
+            header, more = _header(lines), lines.read(HEAD_BYTES)
+            return header + (more[: _end_of_lines(more, b"")] or more)
+
+    def _pieces(self) -> Iterator[io.BytesIO]:
+        """Yield some whole lines at a time, in CSV files each time below the header."""
+        with self._opened() as lines:
+            header = _header(lines) if self.is_text else b""
+            rest, is_first = b"", True
+            while piece := lines.read(BATCH_BYTES):
+                rest += piece
+                end = _end_of_lines(rest, b'"' if self.is_text else b"")
+                if end:
+                    yield io.BytesIO(header + rest[:end])
+                    rest, is_first = rest[end:], False
+            if rest or is_first:
+                yield io.BytesIO(header + rest)
 
     def _csv_options(self) -> dict[str, Any]:
         return {"separator": self._separator, "infer_schema": False}
@@ -115,7 +187,7 @@ class TableFile:
     def _first_line(self) -> str:
         with _reading(self.name):
             lines = pl.read_csv(
-                self.path,
+                self._head,
                 has_header=False,
                 n_rows=1,
                 separator=NO_CHARACTER,
@@ -125,8 +197,8 @@ class TableFile:
             return str(lines.item(0, 0) or "")
 
     def _kind_inside(self) -> str:
-        with _reading(self.name), open(self.path, "rb") as file:
-            if file.read(4) == b"PAR1":
+        with _reading(self.name):
+            if self._begins_with(b"PAR1"):
                 return "parquet"
         line = self._first_line.lstrip()
         if line.startswith("["):
@@ -136,6 +208,82 @@ class TableFile:
         if line.startswith("{"):
             return "ndjson"
         return "tsv" if "\t" in line and "," not in line else "csv"
+
+
+def _header(lines: Any) -> bytes:
+    """Return the first line; a name between quotes may go over several."""
+    header = lines.readline()
+    while header.count(b'"') % 2 and (line := lines.readline()):
+        header += line
+    return header if header.endswith(b"\n") or not header else header + b"\n"
+
+
+def _end_of_lines(text: bytes, quote: bytes) -> int:
+    """Return where the last whole line of a text ends; between quotes no line ends."""
+    end = text.rfind(b"\n") + 1
+    while end and quote and text.count(quote, 0, end) % 2:
+        end = text.rfind(b"\n", 0, end - 1) + 1
+    return end
+
+
+@dataclass(frozen=True)
+class TableFolder(TableFile):
+    """Parquet files of the same columns in a folder: one table, in the order of their names."""
+
+    files: tuple[TableFile, ...] = ()
+
+    @classmethod
+    def at(cls, path: str) -> TableFolder:
+        """Return the table in a folder; names that begin with a dot or an underscore are hidden."""
+        with _reading(path):
+            names = sorted(name for name in os.listdir(path) if name[0] not in "._")
+        paths = [os.path.join(path, name) for name in names if name.lower().endswith(".parquet")]
+        if not paths:
+            raise JointPMFError(f"cannot read {path}: the folder holds no file *.parquet")
+        return cls(path, path, files=tuple(TableFile(file, file) for file in paths))
+
+    @cached_property
+    def kind(self) -> str:
+        """What all of its files are."""
+        return "parquet"
+
+    @property
+    def is_read_ahead(self) -> bool:
+        """Whether it is packed as a whole."""
+        return False
+
+    @cached_property
+    def schema(self) -> pl.Schema:
+        """The types of the columns, wide enough for all files."""
+        first, *others = self.files
+        types = dict(first.schema)
+        for file in others:
+            if odd := sorted({*types} ^ {*file.schema}):
+                has = "a" if odd[0] in file.schema else "no"
+                raise JointPMFError(
+                    f"{file.name} has {has} column {odd[0]!r}, unlike {first.name} before it"
+                )
+            for name, dtype in file.schema.items():
+                types[name] = _common_type(types[name], dtype, f"column {name!r} of {file.name}")
+        return pl.Schema(types)
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+        """Yield the rows of all files, some at a time, of these columns or of all."""
+        for file in self.files:
+            for batch in file.batches(self.columns if columns is None else columns):
+                yield batch.cast({name: self.schema[name] for name in batch.columns})
+
+
+def _common_type(first: Any, second: Any, where: str) -> Any:
+    """Return a type that holds the cells of two columns of numbers, or of two that are alike."""
+    if first == second or second == pl.Null:
+        return first
+    if first == pl.Null:
+        return second
+    if first.is_numeric() and second.is_numeric():
+        both = [pl.DataFrame(schema={"": dtype}) for dtype in (first, second)]
+        return pl.concat(both, how="vertical_relaxed").schema[""]
+    raise JointPMFError(f"{where} is of type {second}, but of {first} in the files before it")
 
 
 def _kind_of(name: str) -> tuple[str | None, str]:
@@ -155,7 +303,7 @@ def _reading(name: str) -> Iterator[None]:
         raise JointPMFError(f"{name} is empty") from None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise JointPMFError(f"cannot read {name}: {_why(str(error))}") from None
-    except OSError as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise JointPMFError(f"cannot read {name}: {reason_of(error)}") from None
 
 
@@ -189,7 +337,8 @@ def open_table(path: str, missing: Iterable[str] = ()) -> Iterator[TableFile]:
     except (OSError, ValueError) as error:
         raise JointPMFError(f"cannot read {path}: {reason_of(error)}") from None
     if stat.S_ISDIR(mode):
-        raise JointPMFError(f"cannot read {path}: it is a directory")
+        yield TableFolder.at(path)
+        return
     if stat.S_ISREG(mode):
         yield TableFile(path, path, texts)
         return
@@ -226,12 +375,20 @@ def learned_domain(
 
 
 def _binned(table: TableFile, name: str, bins: int | Sequence[float]) -> Variable:
-    parts = [_as_numbers(batch[name]).to_frame() for batch in table.batches([name])]
-    if not parts:
+    kept, stride = pl.DataFrame(schema={name: pl.Null}), 1
+    n_rows = 0
+    for batch in table.batches([name]):
+        numbers = _as_numbers(batch[name])
+        if not numbers.dtype.is_numeric():
+            raise JointPMFError(f"column {name!r} cannot be binned: it does not hold numbers only")
+        some = numbers.gather_every(stride, -n_rows % stride).to_frame()
+        kept = pl.concat([kept, some], how="vertical_relaxed")
+        n_rows += len(batch)
+        if len(kept) > MAX_BINNED:
+            kept, stride = kept.gather_every(2), 2 * stride
+    if not n_rows:
         raise JointPMFError(f"{table.name} has no rows")
-    if not all(part.dtypes[0].is_numeric() for part in parts):
-        raise JointPMFError(f"column {name!r} cannot be binned: it does not hold numbers only")
-    return encode(pl.concat(parts, how="vertical_relaxed"), bins={name: bins}).domain[name]
+    return encode(kept, bins={name: bins}).domain[name]
 
 
 @dataclass
@@ -341,10 +498,71 @@ def all_codes(table: TableFile, domain: Domain) -> Codes:
     ...         all_codes(table, domain).array[:, 0].tolist()
     [1, 0, -1]
     """
-    arrays = [codes.array for _, codes in coded_batches(table, domain)]
-    if not arrays:
-        raise JointPMFError(f"{table.name} has no rows")
+    arrays = [codes.array for codes in codes_in(table, domain)]
     return Codes(domain, np.concatenate(arrays))
+
+
+def codes_in(table: TableFile, domain: Domain) -> Iterator[Codes]:
+    """Yield the codes of the rows, some at a time; there is at least one row.
+
+    Examples
+    --------
+    >>> domain = Domain([Variable("a", (1, 2))])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pl.DataFrame({"a": [2, 1, None]}).write_parquet(f"{folder}/t.parquet")
+    ...     with open_table(f"{folder}/t.parquet") as table:
+    ...         [codes.array[:, 0].tolist() for codes in codes_in(table, domain)]
+    [[1, 0, -1]]
+    """
+    coders = [_Coder(variable) for variable in domain]
+    n_rows = 0
+    for batch in table.batches(domain.names):
+        columns = [coder.codes(batch[coder.variable.name], n_rows) for coder in coders]
+        n_rows += len(batch)
+        yield Codes(domain, np.array(columns).T)
+    if not n_rows:
+        raise JointPMFError(f"{table.name} has no rows")
+
+
+class _Coder:
+    """What gives the cells of a column their codes, and remembers those that it has met."""
+
+    def __init__(self, variable: Variable) -> None:
+        self.variable = variable
+        self._cells: pl.Series | None = None
+        self._codes: list[int] = []
+
+    def codes(self, column: pl.Series, first_row: int) -> np.ndarray:
+        """Return the codes of a column's cells; the row of the first is for messages."""
+        if self.variable.edges is not None:
+            levels = _as_levels(column, self.variable, "error", first_row)
+            return encode(levels.to_frame(), Domain([self.variable])).columns[0]
+        if column.dtype.is_float():
+            column = column.fill_nan(None)
+        codes = self._known_codes(column)
+        if codes.min(initial=0) == UNKNOWN:
+            self._learn(column, first_row)
+            codes = self._known_codes(column)
+        return codes
+
+    def _known_codes(self, column: pl.Series) -> np.ndarray:
+        if self._cells is None:
+            return np.where(column.is_null(), MISSING, UNKNOWN)
+        codes = pl.Series(self._codes, dtype=pl.Int32)
+        found = column.replace_strict(self._cells, codes, default=UNKNOWN, return_dtype=pl.Int32)
+        return found.set(column.is_null(), MISSING).to_numpy()
+
+    def _learn(self, column: pl.Series, first_row: int) -> None:
+        """Find the codes of cells that were not met before."""
+        cells = column.unique().drop_nulls()
+        if self._cells is not None:
+            cells = cells.filter(~cells.is_in(self._cells.implode()))
+        for k, cell in enumerate(cells.to_list()):
+            level = _level_for(cell, self.variable)
+            if level is None:
+                _refuse(column, column == cells[k : k + 1], self.variable, first_row)
+            self._codes.append(self.variable.code(level))
+        self._cells = cells if self._cells is None else self._cells.append(cells)
 
 
 def _as_levels(

@@ -13,7 +13,7 @@ from scipy.sparse import sparray
 
 from jointpmf.checkpoint import Arrays
 from jointpmf.solvers.loop import State
-from jointpmf.solvers.objective import Point
+from jointpmf.solvers.objective import Point, aligned_zeros
 from jointpmf.solvers.rows import SMALLEST, AnyRows
 
 FIRST_STRIDE, STRIDE_GROWTH = 4.0, 4.0
@@ -68,8 +68,6 @@ class EM:
         self.accelerated = accelerated and kernel is None
         self._prior = pseudo_counts
         self._kernel = kernel
-        self._starts = self.domain.offsets[:-1]
-        self._sizes = np.diff(self.domain.offsets)
         self._stride = FIRST_STRIDE
 
     def start(self, point: Point) -> EMState:
@@ -94,7 +92,8 @@ class EM:
         if not stride > 1:
             return plain
         ahead = state.stack + 2 * stride * first + stride**2 * bend
-        ahead = self._feasible(np.maximum(ahead, KEPT * plain.next_stack), plain.next_stack)
+        ahead = np.maximum(ahead, KEPT * plain.next_stack)
+        ahead = feasible_stack(ahead, plain.next_stack, self.domain.offsets)
         jumped = self._at(ahead)
         if jumped.objective <= plain.objective:
             if wished >= self._stride:
@@ -138,18 +137,19 @@ class EM:
             self.expectation.point(stack),
             -log_likelihood / self._total,
             stack=stack,
-            next_stack=self._feasible(counts, stack),
+            next_stack=feasible_stack(counts, stack, self.domain.offsets),
         )
 
-    def _feasible(self, stack: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-        """Return columns and weights that sum to one; where they are all zero, those otherwise."""
-        totals = np.empty_like(stack)
-        totals[:-1] = np.repeat(
-            np.add.reduceat(stack[:-1], self._starts, axis=0), self._sizes, axis=0
-        )
-        totals[-1] = stack[-1].sum()
-        out = self.expectation.empty_stack()
-        np.divide(stack, totals, out=out, where=totals > 0)
-        np.copyto(out, otherwise, where=totals <= 0)
-        out[out < SMALLEST] = 0.0
-        return out
+
+def feasible_stack(stack: np.ndarray, otherwise: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return columns and weights that sum to one; where they are all zero, those otherwise."""
+    totals = np.empty_like(stack)
+    totals[:-1] = np.repeat(
+        np.add.reduceat(stack[:-1], offsets[:-1], axis=0), np.diff(offsets), axis=0
+    )
+    totals[-1] = stack[-1].sum()
+    out = aligned_zeros(*stack.shape)
+    np.divide(stack, totals, out=out, where=totals > 0)
+    np.copyto(out, otherwise, where=totals <= 0)
+    out[out < SMALLEST] = 0.0
+    return out

@@ -35,6 +35,7 @@ class Status(Enum):
     MAX_ITER = "The budget of iterations was used up before the objective stopped improving."
     STOPPED = "The fit was stopped before it converged; this is the best model so far."
     VALIDATED = "The validation part stopped improving; this is the model that fits it best."
+    ONE_PASS = "Every row was seen once; the model would fit them better after more passes."
 
 
 class Step(NamedTuple):
