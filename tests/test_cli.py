@@ -27,6 +27,7 @@ NAMES = [
     "fit",
     "query",
     "impute",
+    "plan",
     "sample",
     "score",
     "info",
@@ -263,7 +264,7 @@ class TestMemory:
     ):
         options = ("--rank", 2, "--bins", "age=4", "--smoothing", 0.5, *memory)
         pmf, about, _ = self.fit(inside, folder / "survey.csv", tmp_path / "disk", *options)
-        assert about["start"].endswith("on a sample of 100 rows, then in steps")
+        assert about["start"].endswith(" rows, then in steps")
         monkeypatch.setattr("jointpmf.fit_job._bytes_per_row", lambda domain: 1)
         other, beside, _ = self.fit(inside, folder / "survey.csv", tmp_path / "memory", *options)
         assert "sample" not in beside["start"]
@@ -646,3 +647,29 @@ def test_the_rank_of_tables_is_found_by_itself(tmp_path):
     found = jp.load(model).marginal(truth.domain.names)
     assert found.rank == 2
     np.testing.assert_allclose(found.table(), truth.table(), atol=1e-9)
+
+
+def test_many_marginals_are_never_formed(inside, tmp_path):
+    truth = jp.random_pmf(jp.Domain.of_sizes([2] * 60), 2, random_state=0)
+    truth.sample(300, random_state=0).write_csv(tmp_path / "rows.csv")
+    model = tmp_path / "model.safetensors"
+    arguments = ["fit", tmp_path / "rows.csv", "-o", model, "--rank", 2, "--method", "marginals"]
+    inside(*arguments, "--max-iter", 3)
+    about = read_about(model)
+    assert about["source"] == "all 34220 marginals of order 3, implicitly from the rows"
+
+
+class TestPlan:
+    def test_it_says_what_a_fit_would_cost(self, inside):
+        asked = ["--rows", "1e4", "--variables", 10, "--levels", 3, "--rank", 2]
+        code, out, _ = inside("plan", *asked)
+        assert code == 0
+        assert out.startswith("10000 rows of 10 variables with 3 levels, rank 2")
+        code, out, _ = inside("plan", *asked, "--iterations", 5, "--json")
+        assert json.loads(out)["passes"] == 10
+
+    def test_bad_input(self, inside):
+        asked = ["--variables", 10, "--levels", 3, "--rank", 2]
+        code, _, err = inside("plan", "--rows", 1.5, *asked)
+        assert code == 2
+        assert err == "jointpmf: --rows must be a whole number, not 1.5\n"

@@ -16,6 +16,7 @@ from jointpmf import __version__
 from jointpmf.arguments import bins_of, kept_names, text_of_bytes
 from jointpmf.automatic import fit_auto, fit_marginals_auto
 from jointpmf.batches import fit_spool
+from jointpmf.checkpoint import Checkpoint
 from jointpmf.domain import Domain
 from jointpmf.encoding import Codes, code_dtype
 from jointpmf.errors import JointPMFError
@@ -29,6 +30,7 @@ from jointpmf.parts import PartedRows
 from jointpmf.printing import FitWatch, watched
 from jointpmf.solvers.loop import Solution, Status
 from jointpmf.spool import Spool
+from jointpmf.subsets import are_many
 from jointpmf.table_files import (
     TableFile,
     codes_in,
@@ -39,6 +41,9 @@ from jointpmf.table_files import (
 from jointpmf.threads import one_blas_thread
 
 logger = logging.getLogger("jointpmf")
+
+CHECKPOINT_EVERY = 10
+"""Iterations between two writes of how far a fit is."""
 
 MAX_ITER, TOL = 2000, 1e-10
 """The library's own limits, by which the time that is left is estimated."""
@@ -147,17 +152,23 @@ class FitJob:
     def _of_rows(
         self, table: TableFile, domain: Domain, console: Console, watch: FitWatch
     ) -> Fitted:
-        if self.method == "marginals":
+        is_counted = self.rank is None or not are_many(domain.sizes, self.order)
+        if self.method == "marginals" and is_counted:
             marginals, n_rows = self._counted(table, domain)
-            solution = self._of_marginals(marginals, watch)
-        else:
-            with Spool(domain) as spool:
-                codes = self._read(table, domain, spool)
-                n_rows = spool.n_rows if codes is None else codes.n_rows
-                if codes is None:
-                    solution = self._by_spool(spool, console, watch)
-                else:
-                    solution = self._by_likelihood(codes, None, console, watch)
+            solution = self._of_marginals(marginals, watch, weighting="counts")
+            return Fitted(solution, self._about(solution, {"rows": str(n_rows)}))
+        with Spool(domain) as spool:
+            codes = self._read(table, domain, spool)
+            n_rows = spool.n_rows if codes is None else codes.n_rows
+            if codes is not None:
+                solution = self._of_codes(codes, None, console, watch)
+            elif self.method == "likelihood":
+                solution = self._by_spool(spool, console, watch)
+            else:
+                raise JointPMFError(
+                    f"the {n_rows} rows do not fit the memory, and their marginals of order "
+                    f"{self.order} are too many to count; lower --order, or use --method likelihood"
+                )
         return Fitted(solution, self._about(solution, {"rows": str(n_rows)}))
 
     def _read(self, table: TableFile, domain: Domain, spool: Spool) -> Codes | None:
@@ -205,7 +216,9 @@ class FitJob:
             n_rows += codes.n_rows
         return counts.to_marginals(), n_rows
 
-    def _of_marginals(self, marginals: MarginalSet, watch: FitWatch) -> Solution:
+    def _of_marginals(
+        self, marginals: MarginalSet, watch: FitWatch, weighting: str | None = None
+    ) -> Solution:
         if self.rank is None:
             return fit_marginals_auto(
                 marginals, random_state=self.seed, callback=watch, checkpoint=self.checkpoint
@@ -213,6 +226,7 @@ class FitJob:
         return fit_marginals(
             marginals,
             self.rank,
+            weighting=weighting,
             random_state=self.seed,
             callback=watch,
             checkpoint=self.checkpoint,
@@ -232,13 +246,25 @@ class FitJob:
                     codes.n_rows,
                     spool.n_rows,
                 )
-            return self._by_likelihood(codes, weights, console, watch)
+            return self._of_codes(codes, weights, console, watch)
         options = loop_options(self.max_iter or MAX_ITER, self.tol or TOL) | {"callback": watch}
+        generator = np.random.default_rng(self.seed)
+        if self.checkpoint is not None:
+            identity = {
+                "function": "fit of a file",
+                "table": PartedRows(spool).digest,
+                "rank": self.rank,
+                "smoothing": self.smoothing or 0.0,
+                "max_iter": options["max_iter"],
+                "tol": options["tol"],
+            }
+            saved = Checkpoint(self.checkpoint, CHECKPOINT_EVERY, identity, self.seed)
+            options["checkpoint"], generator = saved, saved.generator
         plan = FitPlan(self.rank, "auto", self.smoothing or 0.0, "uniform", options)
         with one_blas_thread:
-            return fit_spool(spool, plan, np.random.default_rng(self.seed))
+            return fit_spool(spool, plan, generator)
 
-    def _by_likelihood(
+    def _of_codes(
         self, codes: Codes, weights: np.ndarray | None, console: Console, watch: FitWatch
     ) -> Solution:
         if self.rank is None:
@@ -254,6 +280,8 @@ class FitJob:
         return fit_rows(
             codes,
             self.rank,
+            method=self.method,
+            order=self.order,
             smoothing=self.smoothing or 0.0,
             random_state=self.seed,
             callback=watch,
@@ -269,6 +297,8 @@ class FitJob:
         how = "marginals" if self.is_marginals or self.method == "marginals" else "likelihood"
         if how == "marginals" and not self.is_marginals:
             size = {**size, "order": str(self.order)}
+            if solution.source:
+                size["source"] = solution.source
         return {
             "method": how,
             **size,

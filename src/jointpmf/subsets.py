@@ -45,6 +45,9 @@ EXPECTED_SWEEPS = 50
 MOST_TABLE_CELLS = 2**27
 """Cells of all tables together that are counted at most; more would fill the memory."""
 
+MANY_SUBSETS = 20_000
+"""Tables of which there are more are hardly worth counting."""
+
 N_RANDOM = 3
 """Random starts where the closed form does not apply."""
 
@@ -116,6 +119,12 @@ def is_better_implicit(
     counted = EXPECTED_SWEEPS * COUNTED_CELL * n_cells * rank + counting
     row_and_gram = n_rows + n_patterns * rank / 2
     return EXPECTED_SWEEPS * IMPLICIT_CELL * row_and_gram * n_all * rank < counted
+
+
+def are_many(sizes: Sequence[int], order: int) -> bool:
+    """Tell whether a table has so many marginals of an order that they should not be counted."""
+    n_cells = n_table_cells(sizes, order)
+    return math.comb(len(sizes), order) > MANY_SUBSETS or n_cells > MOST_TABLE_CELLS
 
 
 def n_table_cells(sizes: Sequence[int], order: int) -> float:
