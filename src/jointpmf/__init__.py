@@ -1,6 +1,6 @@
 """The joint probability mass function of many discrete variables.
 
-Learn it from an incomplete table (`fit_rows`, `fit_auto`, `fit_cells`; `fit_batches` for one that is
+Learn it from an incomplete table (`fit_rows`, `fit_auto`, `fit_cells`; `fit_batches` where it is
 larger than memory) or from low-order marginals (`fit_marginals`), and ask it anything (`JointPMF`).
 Nothing prints: messages go to the logger "jointpmf". Names are imported when they are first used.
 """
