@@ -313,6 +313,25 @@ class TestMemory:
         assert code == 2
         assert "too many for --memory 3GB; lower --order" in err
 
+    def test_a_model_that_does_not_fit_is_refused(self, folder, tmp_path, inside):
+        options = ("-o", tmp_path / "m", "--rank", 10**7, "--bins", "age=4", "--memory", "3GB")
+        code, _, err = inside("fit", folder / "survey.csv", *options)
+        assert code == 2
+        assert "a model of rank 10000000 over 13 levels is too large for --memory 3GB" in err
+
+    @pytest.mark.parametrize("option", ["--max-iter", "--smoothing", "--tol"])
+    def test_bad_limits_are_refused_also_from_disk(self, folder, tmp_path, inside, crowded, option):
+        options = ("-o", tmp_path / "m", "--rank", 2, "--bins", "age=4", f"{option}=-1")
+        code, _, err = inside("fit", folder / "survey.csv", *options)
+        assert code == 2
+        assert "at least 0, not -1" in err
+
+    def test_no_iteration_is_the_start(self, folder, tmp_path, inside, crowded):
+        options = ("--rank", 2, "--bins", "age=4", "--max-iter", 0)
+        code, _, _ = inside("fit", folder / "survey.csv", "-o", tmp_path / "m", *options)
+        assert code == 3
+        assert read_about(tmp_path / "m")["iterations"] == "0"
+
     def test_what_cannot_be_read_within_it_is_refused(self, folder, tmp_path, inside):
         pl.read_csv(folder / "survey.csv").write_csv(tmp_path / "t.csv.zst", compression="zstd")
         options = ("-o", tmp_path / "m", "--rank", 2, "--bins", "age=4")

@@ -237,6 +237,8 @@ class TestPartialFit:
             self.model(rank=0).partial_fit(TABLE)
         with pytest.raises(jp.JointPMFError, match="no row has an observed cell"):
             self.model().partial_fit(np.full((3, 4), np.nan), domain=jp.Domain.of_sizes([2] * 4))
+        with pytest.raises(jp.JointPMFError, match="a domain must be a Domain"):
+            self.model().partial_fit(coded(30), domain=3)
         with pytest.raises(jp.JointPMFError, match="all sample weights are zero"):
             self.model().partial_fit(coded(3), sample_weight=np.zeros(3))
         with pytest.raises(ValueError, match="features"):

@@ -23,7 +23,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 from jointpmf.automatic import SMOOTHINGS, emphasis_of, fit_auto
 from jointpmf.binning import Bins
 from jointpmf.domain import MISSING, Domain, Variable
-from jointpmf.encoding import Codes, encode
+from jointpmf.encoding import Codes, check_is_domain, encode
 from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
 from jointpmf.fit_plan import FitData, FitPlan
 from jointpmf.imputation import impute
@@ -284,6 +284,7 @@ class PMFEstimator(_PMFBase):
         if domain is None:
             codes = self._learned_codes(X, weights)
         else:
+            check_is_domain(domain)
             has_minus_one = any(MISSING in variable for variable in domain)
             self._missing_code = None if has_minus_one else MISSING
             codes = encode(X, domain, missing_code=self._missing_code)

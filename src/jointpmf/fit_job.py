@@ -19,7 +19,7 @@ from jointpmf.batches import fit_spool
 from jointpmf.checkpoint import Checkpoint
 from jointpmf.domain import Domain
 from jointpmf.encoding import Codes, code_dtype
-from jointpmf.errors import JointPMFError
+from jointpmf.errors import JointPMFError, at_least_zero
 from jointpmf.files import domain_to_json
 from jointpmf.fit import fit_marginals
 from jointpmf.fit_plan import FitPlan
@@ -56,6 +56,9 @@ WORKING_BYTES = 280 * 10**6
 
 BYTES_PER_COUNT = 40
 """Memory per cell of counted marginals: theirs, those of a batch, and what a fit makes of them."""
+
+MODEL_COPIES = 40
+"""Arrays of a model's size that a fit has at a time."""
 
 MOST_FOR_RANK = 10**6
 """Rows on which the rank is found when not all are in memory."""
@@ -173,11 +176,13 @@ class FitJob:
 
     def _read(self, table: TableFile, domain: Domain, spool: Spool) -> Codes | None:
         """Return the codes of all rows, or put them in the spool if they would take too much."""
+        self._check_model(domain)
+        most, n_rows = self._room / _bytes_per_row(domain), 0
         held: list[Codes] = []
         for codes in codes_in(table, domain):
             held.append(codes)
-            size = spool.n_rows + sum(one.n_rows for one in held)
-            if size * _bytes_per_row(domain) > self._room:
+            n_rows += codes.n_rows
+            if n_rows > most:
                 for one in held:
                     spool.add(one)
                 held.clear()
@@ -185,6 +190,15 @@ class FitJob:
             logger.info("the codes of %d rows are on disk", spool.n_rows)
             return None
         return Codes(domain, np.concatenate([codes.array for codes in held]))
+
+    def _check_model(self, domain: Domain) -> None:
+        """Raise if the model alone would take too much."""
+        n_levels, rank = sum(domain.sizes), self.rank or 1
+        if self.memory is not None and 8 * n_levels * rank * MODEL_COPIES > self._room:
+            raise JointPMFError(
+                f"a model of rank {rank} over {n_levels} levels is too large for --memory "
+                f"{text_of_bytes(self.memory)}"
+            )
 
     @cached_property
     def _room(self) -> float:
@@ -239,7 +253,7 @@ class FitJob:
         if self.rank is None:
             size = min(int(self._room / _bytes_per_row(spool.domain)), MOST_FOR_RANK)
             codes, weights = PartedRows(spool).sample(max(size, 1), self.seed)
-            if weights.sum() < spool.n_rows:
+            if codes.n_rows >= size:
                 logger.warning(
                     "a sample of %d of the %d rows is fitted, because all of them would take more "
                     "memory to find the rank; with --rank N all are",
@@ -247,20 +261,22 @@ class FitJob:
                     spool.n_rows,
                 )
             return self._of_codes(codes, weights, console, watch)
-        options = loop_options(self.max_iter or MAX_ITER, self.tol or TOL) | {"callback": watch}
+        limits = {"max_iter": MAX_ITER, "tol": TOL} | self._limits()
+        smoothing = at_least_zero(self.smoothing or 0.0, "smoothing")
+        options = loop_options(**limits) | {"callback": watch}
         generator = np.random.default_rng(self.seed)
         if self.checkpoint is not None:
             identity = {
                 "function": "fit of a file",
                 "table": PartedRows(spool).digest,
                 "rank": self.rank,
-                "smoothing": self.smoothing or 0.0,
+                "smoothing": smoothing,
                 "max_iter": options["max_iter"],
                 "tol": options["tol"],
             }
             saved = Checkpoint(self.checkpoint, CHECKPOINT_EVERY, identity, self.seed)
             options["checkpoint"], generator = saved, saved.generator
-        plan = FitPlan(self.rank, "auto", self.smoothing or 0.0, "uniform", options)
+        plan = FitPlan(self.rank, "auto", smoothing, "uniform", options)
         with one_blas_thread:
             return fit_spool(spool, plan, generator)
 
