@@ -399,6 +399,16 @@ class TestKeyboard:
         assert page.ask("jointpmf.shown()[0]") == "income"
         assert bar.evaluate("bar => bar === document.activeElement")
 
+    def test_the_focus_follows_the_variable_that_is_asked_about(self, explore, survey):
+        page = explore(survey)
+        page.card("income").locator(".card-name").press("Enter")
+        assert page.ask("document.activeElement.id") == "tab-dependencies"
+        page.page.locator("#pairs button", has_text="age").press("Enter")
+        assert page.ask("document.activeElement.textContent") == "age"
+        assert "of=age" in page.fragment()
+        page.page.locator("#strongest button").nth(2).press("Enter")
+        assert page.ask("document.activeElement.closest('ol').id") == "strongest"
+
     def test_tab_reaches_every_card_of_many(self, explore):
         pmf = jp.random_pmf(jp.Domain.of_sizes([2] * 120), 2, 0)
         page = explore(pmf)
@@ -785,22 +795,14 @@ class TestHostileText:
             expected = hostile.condition({name: set(levels)}).marginal([of]).table()
             found = page.ask("jointpmf.distribution(a[0])", of)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
-            printed = io.StringIO()
-            with contextlib.redirect_stdout(printed):
-                exec(page.text("python"), {})
-            answer = ast.literal_eval(printed.getvalue())
+            answer = ast.literal_eval(printed_by_python(page))
             assert list(answer) == HOSTILE
             np.testing.assert_allclose(list(answer.values()), expected, rtol=0, atol=1e-9)
             if not page.text("shell"):
                 assert "Python can" in page.text("code-about")
                 untyped.add(name)
                 continue
-            with pytest.raises(SystemExit) as ended:
-                main([*shlex.split(page.text("shell"))[1:], "--json"])
-            assert ended.value.code == 0
-            shares = [
-                one["probability"] for one in json.loads(capsys.readouterr().out)["distribution"]
-            ]
+            shares = shares_by_command(page, capsys)
             np.testing.assert_allclose(shares, expected, rtol=0, atol=1e-9)
         assert untyped < {*HOSTILE}
         assert {"a=b", " in spaces ", "null \0 character"} <= untyped
@@ -828,25 +830,31 @@ class TestHostileText:
             of = "flag" if name == "day" else "day"
             page.page.locator("#view-code select").select_option(label=of)
             expected = pmf.condition({name: first}).marginal([of]).table()
-            printed = io.StringIO()
-            with contextlib.redirect_stdout(printed):
-                exec(page.text("python"), {})
-            numbers = re.findall(r": ([\d.e-]+)[,}]", printed.getvalue())
+            numbers = re.findall(r": ([\d.e-]+)[,}]", printed_by_python(page))
             np.testing.assert_allclose([float(p) for p in numbers], expected, rtol=0, atol=1e-9)
             if name == "mixed":
                 assert page.text("shell") == ""
                 continue
-            with pytest.raises(SystemExit) as ended:
-                main([*shlex.split(page.text("shell"))[1:], "--json"])
-            assert ended.value.code == 0
-            shares = [
-                one["probability"] for one in json.loads(capsys.readouterr().out)["distribution"]
-            ]
+            shares = shares_by_command(page, capsys)
             np.testing.assert_allclose(shares, expected, rtol=0, atol=1e-9)
 
 
 def encoded(text):
     return quote(text, safe="")
+
+
+def printed_by_python(page):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(page.text("python"), {})
+    return printed.getvalue()
+
+
+def shares_by_command(page, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([*shlex.split(page.text("shell"))[1:], "--json"])
+    assert ended.value.code == 0
+    return [one["probability"] for one in json.loads(capsys.readouterr().out)["distribution"]]
 
 
 CLICKS = """(async () => {
@@ -862,6 +870,12 @@ CLICKS = """(async () => {
     return times;
 })()"""
 """Click ten bars, and again while no click was quick: others may be using the machine."""
+
+
+IS_FILLED = """() => [...document.querySelectorAll('.card')].some((card) => {
+    const { top, bottom } = card.getBoundingClientRect();
+    return top < innerHeight && bottom > 0;
+})"""
 
 
 class TestSizes:
@@ -933,6 +947,9 @@ class TestSizes:
             rtol=0,
             atol=1e-9,
         )
+        page.page.locator("#tab-code").click()
+        page.page.locator("#tab-variables").click()
+        page.page.wait_for_function(IS_FILLED)
         page.page.locator("#search").fill("x77")
         assert page.page.locator(".card").count() == 11
         page.page.locator("#search").fill("")

@@ -55,14 +55,15 @@ class CardsView {
   }
 
   draw() {
-    if (this.arranged !== shown) this.arrange();
+    if (this.arranged !== shown && this.width) this.arrange();
     for (const card of this.cards.values()) card.draw();
   }
 
+  /** Arrange the cards for another width, which is zero while another view is shown. */
   resized(width) {
-    if (width === this.width || !width) return;
+    if (width === this.width) return;
     this.width = width;
-    this.arrange();
+    if (width) this.arrange();
   }
 
   scrolled() {

@@ -13,9 +13,20 @@ function asked() {
 }
 
 function chooseVariable(variable, view = state.view) {
+  const isElsewhere = view !== state.view;
   [state.of, state.view] = [variable.position, view];
   remember(false);
   showView();
+  if (isElsewhere) byId(`tab-${view}`).focus({ preventScroll: true });
+}
+
+/** Put other content into an element; a focus on one of its buttons goes to the one like it. */
+function replaceContent(target, ...children) {
+  const focused = target.contains(document.activeElement) ? document.activeElement : null;
+  target.replaceChildren(...children);
+  if (!focused) return;
+  const same = target.querySelector(`button[data-position="${focused.dataset.position}"]`);
+  (same ?? target.querySelector("button"))?.focus({ preventScroll: true });
 }
 
 function drawChoices(chosen) {
@@ -105,9 +116,8 @@ class DependenciesView {
       return element("tr", {}, this.rowHead(one, one === chosen), ...cells);
     });
     const head = element("thead", {}, element("tr", {}, element("td"), ...heads));
-    byId("pairs").replaceChildren(
-      ...(rows.length > 1 ? [head, element("tbody", {}, ...rows)] : []),
-    );
+    const content = rows.length > 1 ? [head, element("tbody", {}, ...rows)] : [];
+    replaceContent(byId("pairs"), ...content);
   }
 
   columnHead(variable, isChosen) {
@@ -159,9 +169,8 @@ class DependenciesView {
     found.sort((a, b) => b[1] - a[1]);
     const seen = found.slice(0, STRONGEST_SEEN);
     byId("strongest-about").textContent = this.aboutStrongest(chosen, seen.length, found.length);
-    byId("strongest").replaceChildren(
-      ...seen.map(([other, value]) => this.item(other, value, seen[0][1])),
-    );
+    const items = seen.map(([other, value]) => this.item(other, value, seen[0][1]));
+    replaceContent(byId("strongest"), ...items);
     byId("strongest").setAttribute("aria-busy", "false");
   }
 

@@ -85,7 +85,7 @@ function drawEvidence() {
   if (!isPossible) chips.unshift(element("p", { class: "bad" }, "These never occur together."));
   byId("chips").replaceChildren(...chips);
   byId("clear").disabled = !state.evidence.size;
-  byId("probability").value = probabilityText(logProbability);
+  byId("probability").textContent = probabilityText(logProbability);
   byId("probability").dataset.log = logProbability;
   byId("probability").classList.toggle("bad", !isPossible);
 }
