@@ -1071,8 +1071,9 @@ class TestCommand:
     def test_the_page_goes_beside_the_model(self, model, small, capsys, tmp_path):
         assert self.run(model) == 0
         assert capsys.readouterr().out.replace("\n", "") == f"Written to {tmp_path}/m.html."
-        small.explore(tmp_path / "other.html", model)
+        small.explore(tmp_path / "other.html", "m.safetensors")
         assert (tmp_path / "m.html").read_bytes() == (tmp_path / "other.html").read_bytes()
+        assert str(tmp_path) not in (tmp_path / "m.html").read_text()
 
     def test_elsewhere_for_machines_and_to_stdout(self, model, capfdbinary, tmp_path):
         assert self.run(model, "-o", tmp_path / "page.html", "--json") == 0

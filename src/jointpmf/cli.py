@@ -292,8 +292,10 @@ def explore(
     """
     from jointpmf.explorer import page_bytes, write_page
 
-    name = "model.safetensors" if model == "-" else model
-    output = os.path.splitext(name)[0] + ".html" if output is None else output
+    source = "model.safetensors" if model == "-" else model
+    output = os.path.splitext(source)[0] + ".html" if output is None else output
+    # a page is shared, and where things lie on this machine is nobody's business
+    name = os.path.basename(source) if os.path.isabs(source) else source
     if output == "-" and is_opened:
         raise JointPMFError("--open needs a file; stdout cannot be opened")
     if os.path.realpath(output) == os.path.realpath(model):
