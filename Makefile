@@ -1,12 +1,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
+AXE := 4.14.0
 
 .PHONY: demo test paper paper-quick bench format clean
 
 demo: .venv/demo
 	$(BIN)/jointpmf demo
 
-test: .venv/test
+test: .venv/test .venv/npm/node_modules/axe-core
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -43,6 +44,11 @@ format: .venv/test
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	touch $@
+
+# What finds faults of the explorer's page for people who do not see or point.
+.venv/npm/node_modules/axe-core: Makefile | .venv/test
+	npm install --silent --no-fund --no-audit --prefix .venv/npm axe-core@$(AXE) && touch $@ \
+		|| echo "axe-core could not be installed; the tests that need it are skipped."
 
 # What we are compared with has an environment of its own, and is never a dependency.
 .venv-peers/done:

@@ -26,6 +26,7 @@ ENVIRONMENT = os.environ | {"COLUMNS": "100", "NO_COLOR": "1"}
 NAMES = [
     "fit",
     "query",
+    "explore",
     "impute",
     "plan",
     "sample",

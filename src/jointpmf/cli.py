@@ -293,6 +293,54 @@ def query(
         answer.show(_console(), top)
 
 
+@app.command(epilog="Example:  jointpmf explore survey.safetensors --open")
+def explore(
+    model: Model,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write; - is stdout.",
+            show_default="the model's name with .html",
+        ),
+    ] = None,
+    is_opened: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write one HTML page in which the model answers clicks; it needs no network.
+
+    The page holds the whole model: who has the page has the model.
+    """
+    from jointpmf.explorer import page_bytes, write_page
+
+    source = "model.safetensors" if model == "-" else model
+    output = os.path.splitext(source)[0] + ".html" if output is None else output
+    # a page is shared, and where things lie on this machine is nobody's business
+    name = os.path.basename(source) if os.path.isabs(source) else source
+    if output == "-" and is_opened:
+        raise JointPMFError("--open needs a file; stdout cannot be opened")
+    if os.path.realpath(output) == os.path.realpath(model):
+        raise JointPMFError(f"the page would replace the model {model}; give another --output")
+    found = _model(model)
+    if output == "-":
+        sys.stdout.buffer.write(page_bytes(found.domain, found.weights, found.factors, name))
+        return
+    write_page(output, found.domain, found.weights, found.factors, name)
+    _say(output, {"output": output}, f"Written to {output}.", as_json)
+    if is_opened:
+        _open(output)
+
+
+def _open(path: str) -> None:
+    import webbrowser
+    from pathlib import Path
+
+    if not webbrowser.open(Path(path).resolve().as_uri()):
+        logging.getLogger("jointpmf").warning("no browser was found; open %s in one", path)
+
+
 @app.command(epilog="Example:  jointpmf impute survey.safetensors holes.csv -o whole.csv")
 def impute(
     model: Model,

@@ -365,6 +365,32 @@ class JointPMF:
         """Write the model to a safetensors file, whole or not at all; `jointpmf.load` reads it."""
         write_model(path, self.domain, self.weights, self.factors)
 
+    def explore(
+        self, path: str | os.PathLike[str], model: str | os.PathLike[str] | None = None
+    ) -> None:
+        """Write one HTML file in which the model answers clicks; any browser opens it.
+
+        Parameters
+        ----------
+        path : path
+            Where to.
+        model : path, optional
+            The model's file, which the queries that the page shows as code read; by default
+            `path` with the suffix .safetensors.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> pmf = random_pmf(Domain.of_sizes([2, 3]), rank=2, random_state=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     pmf.explore(f"{folder}/model.html")
+        ...     os.listdir(folder)
+        ['model.html']
+        """
+        from jointpmf.explorer import write_page
+
+        write_page(path, self.domain, self.weights, self.factors, model)
+
 
 def posterior_of_rows(
     codes: Codes, weights: np.ndarray, factors: np.ndarray, target: int | None = None

@@ -1,0 +1,95 @@
+/* The view as the fragment of the page's address, so that it can be shared. */
+
+function fragmentOf() {
+  const given = [...state.evidence].map(([position, codes]) => {
+    const { name, levels } = model.variables[position];
+    const texts = codes.map((code) => encodeURIComponent(levels[code]));
+    return `${encodeURIComponent(name)}:${texts.join(",")}`;
+  });
+  const parts = given.length ? [`given=${given.join(";")}`] : [];
+  for (const key of ["sort", "search", "view", "seed"]) {
+    if (state[key] !== firstState()[key]) parts.push(`${key}=${encodeURIComponent(state[key])}`);
+  }
+  if (state.of !== null) parts.push(`of=${encodeURIComponent(model.variables[state.of].name)}`);
+  return parts.join("&");
+}
+
+/** Read a fragment into the state; what means nothing is left out, and returned as sentences. */
+function readFragment(fragment) {
+  const problems = [];
+  Object.assign(state, firstState());
+  for (const part of fragment.split("&").filter(Boolean)) {
+    try {
+      const [, key, value] = /^([^=]*)=?(.*)$/s.exec(part);
+      if (key === "given") readEvidence(value, problems);
+      else readSetting(key, decodeURIComponent(value), problems);
+    } catch (error) {
+      if (!(error instanceof URIError)) throw error;
+      problems.push(`“${short(part, 40)}” is not percent-encoded text`);
+    }
+  }
+  return problems;
+}
+
+function readSetting(key, text, problems) {
+  if (key === "search") state.search = text;
+  else if (key === "sort" && SORTS.includes(text)) state.sort = text;
+  else if (key === "view" && VIEWS.includes(text)) state.view = text;
+  else if (key === "seed" && /^\d{1,9}$/.test(text)) state.seed = Number(text);
+  else if (key === "of") state.of = variableNamed(text, problems)?.position ?? null;
+  else problems.push(`“${short(`${key}=${text}`, 40)}” means nothing here`);
+}
+
+function readEvidence(text, problems) {
+  for (const one of text.split(";").filter(Boolean)) {
+    const [name, levels] = one.split(":", 2).map((part) => part.split(",").map(decodeURIComponent));
+    const variable = variableNamed(name.join(","), problems);
+    if (variable) keepGiven(variable, codesNamed(variable, levels ?? [], problems));
+  }
+}
+
+function variableNamed(name, problems) {
+  const position = model.positionOf.get(name);
+  if (position === undefined) problems.push(`there is no variable “${short(name, 40)}”`);
+  return model.variables[position];
+}
+
+function codesNamed(variable, levels, problems) {
+  const codes = levels.map((level) => model.codeOf(variable, level));
+  codes.forEach((code, k) => {
+    const what = `“${short(variable.name, 40)}” has no level “${short(levels[k], 40)}”`;
+    if (code === undefined) problems.push(what);
+  });
+  return codes.filter((code) => code !== undefined);
+}
+
+/** Keep the view in the address; evidence as a step that the back button undoes. */
+function remember(isStep) {
+  const target = `#${fragmentOf()}`;
+  if (target === (location.hash || "#")) return;
+  try {
+    if (isStep) history.pushState(null, "", target);
+    else history.replaceState(null, "", target);
+  } catch {
+    // where a page is shown inside another it may have no address of its own
+  }
+}
+
+function applyAddress() {
+  const problems = readFragment(location.hash.slice(1));
+  byId("search").value = state.search;
+  byId("sort").value = state.sort;
+  conclude();
+  arrangeVariables();
+  announce();
+  drawEvidence();
+  showView();
+  const rest = problems.length - 3;
+  const said = problems.slice(0, 3).concat(rest > 0 ? [`${rest} more like this`] : []);
+  notify(said.length ? `Part of this link was ignored: ${joined(said)}.` : "");
+}
+
+function notify(sentence) {
+  byId("notice").hidden = !sentence;
+  byId("notice").firstElementChild.textContent = sentence;
+}

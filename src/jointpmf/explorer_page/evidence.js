@@ -1,0 +1,115 @@
+/* What is given, what follows from it, and which variables are shown in which order. */
+
+const SORTS = ["own", "name", "moved"];
+const VIEWS = ["variables", "dependencies", "components", "rows", "code"];
+
+const model = new Model(
+  JSON.parse(byId("description").textContent),
+  numbersIn(byId("numbers").textContent),
+);
+const prior = new Posterior(model, new Map());
+const state = firstState();
+let posterior = prior;
+let shown = []; // the variables that the search leaves, sorted
+
+function firstState() {
+  return { evidence: new Map(), sort: "own", search: "", view: "variables", of: null, seed: 0 };
+}
+
+/** Keep which levels a variable may have; all of several levels say nothing. */
+function keepGiven({ position, size }, codes) {
+  const inOrder = [...new Set(codes)].sort((a, b) => a - b);
+  const saysSomething = inOrder.length > 0 && (inOrder.length < size || size === 1);
+  if (saysSomething) state.evidence.set(position, inOrder);
+  else state.evidence.delete(position);
+}
+
+/** Say which levels a variable may have; `isFinal` is false while the pointer still moves. */
+function give(variable, codes, isFinal = true) {
+  keepGiven(variable, codes);
+  refresh(isFinal);
+  if (isFinal) remember(true);
+}
+
+function pick(variable, code, isSeveral) {
+  const before = state.evidence.get(variable.position) ?? [];
+  const others = before.filter((one) => one !== code);
+  const isIn = others.length < before.length;
+  if (isSeveral) give(variable, isIn ? others : [...others, code]);
+  else give(variable, isIn && !others.length ? [] : [code]);
+}
+
+function giveRange(variable, from, to, isFinal) {
+  const low = Math.min(from, to);
+  const codes = Array.from({ length: Math.abs(to - from) + 1 }, (_, k) => low + k);
+  give(variable, codes, isFinal);
+}
+
+function refresh(isFinal = true) {
+  conclude();
+  if (isFinal && state.sort === "moved") arrangeVariables();
+  if (isFinal) announce();
+  drawEvidence();
+  views[state.view].draw();
+}
+
+function conclude() {
+  posterior = state.evidence.size ? new Posterior(model, state.evidence) : prior;
+}
+
+function arrangeVariables() {
+  const sought = state.search.trim().toLowerCase();
+  const found = model.variables.filter(({ name }) => name.toLowerCase().includes(sought));
+  const collator = new Intl.Collator("en", { numeric: true });
+  if (state.sort === "name") found.sort((a, b) => collator.compare(a.name, b.name));
+  if (state.sort === "moved" && posterior.isPossible) sortByMovement(found);
+  const isSame = found.length === shown.length && found.every((one, k) => one === shown[k]);
+  if (!isSame) shown = found;
+}
+
+/** What is given comes first, lest a card that is being clicked runs away. */
+function sortByMovement(variables) {
+  const given = [...state.evidence.keys()].reverse();
+  const place = new Map(variables.map((one) => [one, given.indexOf(one.position)]));
+  const moved = new Map(variables.map((one) => [one, posterior.divergence(one, prior)]));
+  variables.sort((a, b) => place.get(b) - place.get(a) || moved.get(b) - moved.get(a));
+}
+
+function drawEvidence() {
+  const { isPossible, logProbability } = posterior;
+  const chips = [...state.evidence].map(([position, codes]) =>
+    chip(model.variables[position], codes),
+  );
+  if (!chips.length)
+    chips.push(element("p", {}, "Nothing is given: click a bar to say what is known."));
+  if (!isPossible) chips.unshift(element("p", { class: "bad" }, "These never occur together."));
+  byId("chips").replaceChildren(...chips);
+  byId("clear").disabled = !state.evidence.size;
+  byId("probability").textContent = probabilityText(logProbability);
+  byId("probability").dataset.log = logProbability;
+  byId("probability").classList.toggle("bad", !isPossible);
+}
+
+function chip(variable, codes) {
+  return element(
+    "button",
+    { type: "button", class: "chip", "data-position": variable.position },
+    element("span", { class: "unseen" }, "Remove "),
+    textElement(variable.name),
+    element("span", { class: "is" }, " is "),
+    element("bdi", { class: "cut" }, levelsText(variable, codes)),
+    element("span", { class: "remove", "aria-hidden": "true" }, "×"),
+  );
+}
+
+/** Say to those who listen what is given and how likely that is. */
+function announce() {
+  const given = [...state.evidence].slice(-3).map(([position, codes]) => {
+    const variable = model.variables[position];
+    return `${short(variable.name, 60)} is ${levelsText(variable, codes)}`;
+  });
+  const probability = posterior.isPossible ? probabilityText(posterior.logProbability) : "zero";
+  byId("said").textContent = given.length
+    ? `Given: ${given.join("; ")}. The evidence has probability ${probability}.`
+    : "Nothing is given.";
+}

@@ -1,0 +1,188 @@
+/* The mathematics: a model on typed arrays, and what it says given evidence. */
+
+/** A joint PMF: weights, and a row of P(level | component) for every level of every variable. */
+class Model {
+  constructor(description, numbers) {
+    this.file = description.model;
+    this.rank = description.rank;
+    this.weights = numbers.subarray(0, this.rank);
+    this.factors = numbers.subarray(this.rank);
+    this.nLevels = 0;
+    this.variables = description.variables.map((variable, position) => {
+      const begin = this.nLevels;
+      const size = variable.levels.length;
+      this.nLevels += size;
+      return { untyped: [], values: null, literals: null, ...variable, position, begin, size };
+    });
+    this.positionOf = new Map(this.variables.map(({ name, position }) => [name, position]));
+  }
+
+  /** The position of a level in its variable, by its text. */
+  codeOf(variable, text) {
+    variable.codes ??= new Map(variable.levels.map((level, code) => [level, code]).reverse());
+    return variable.codes.get(text);
+  }
+}
+
+/** The numbers in a base64 text of little-endian float64. */
+function numbersIn(base64) {
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let k = 0; k < bytes.length; k++) bytes[k] = text.charCodeAt(k);
+  return new Float64Array(bytes.buffer);
+}
+
+/** The model given evidence: a Map from a variable's position to the codes it may have. */
+class Posterior {
+  constructor(model, evidence) {
+    this.model = model;
+    this.evidence = new Map(evidence);
+    this.totals = new Map();
+    const logs = this.logWeights();
+    const top = logs.reduce((a, b) => Math.max(a, b), -Infinity);
+    this.isPossible = top > -Infinity;
+    // relative to the largest, since the product over much evidence underflows
+    this.weights = logs.map((log) => (this.isPossible ? Math.exp(log - top) : 0));
+    const sum = this.weights.reduce((a, b) => a + b, 0);
+    this.logProbability = evidence.size ? top + Math.log(sum) : 0;
+    this.weights = this.weights.map((weight) => (this.isPossible ? weight / sum : 0));
+    this.shares = new Float64Array(model.nLevels);
+    for (const variable of model.variables) this.fillShares(variable);
+  }
+
+  /** The log of each component's weight and of what it gives to the evidence. */
+  logWeights() {
+    const { rank, factors, variables } = this.model;
+    const logs = Float64Array.from(this.model.weights, Math.log);
+    for (const [position, codes] of this.evidence) {
+      const total = new Float64Array(rank);
+      for (const code of codes) {
+        const row = (variables[position].begin + code) * rank;
+        for (let c = 0; c < rank; c++) total[c] += factors[row + c];
+      }
+      for (let c = 0; c < rank; c++) logs[c] += Math.log(total[c]);
+      this.totals.set(position, total);
+    }
+    return logs;
+  }
+
+  fillShares({ position, begin, size }) {
+    const { rank, factors } = this.model;
+    const weights = this.weightsOf(position);
+    const codes = this.evidence.get(position) ?? Array(size).keys();
+    for (const code of codes) {
+      let share = 0;
+      for (let c = 0, k = (begin + code) * rank; c < rank; c++, k++)
+        share += weights[c] * factors[k];
+      this.shares[begin + code] = share;
+    }
+  }
+
+  /** What to weigh a variable's factor by: for given ones, their possible levels sum to one. */
+  weightsOf(position) {
+    const total = this.totals.get(position);
+    return total ? this.weights.map((w, c) => (w > 0 ? w / total[c] : 0)) : this.weights;
+  }
+
+  distribution({ begin, size }) {
+    return this.shares.subarray(begin, begin + size);
+  }
+
+  mean(variable) {
+    let sum = 0;
+    this.distribution(variable).forEach((share, code) => (sum += share * variable.values[code]));
+    return sum;
+  }
+
+  /** KL(this ‖ other) of one variable, in nats. */
+  divergence(variable, other) {
+    const before = other.distribution(variable);
+    let sum = 0;
+    this.distribution(variable).forEach((p, code) => {
+      if (p > 0) sum += p * (Math.log(p) - Math.log(before[code]));
+    });
+    return Math.max(sum, 0);
+  }
+
+  mode(variable) {
+    const shares = this.distribution(variable);
+    let best = 0;
+    for (let code = 1; code < shares.length; code++) if (shares[code] > shares[best]) best = code;
+    return best;
+  }
+
+  /** How much two variables that are not given tell about each other, in nats. */
+  mutualInformation(first, second) {
+    const { rank, factors } = this.model;
+    const [p, q] = [this.distribution(first), this.distribution(second)];
+    const logQ = q.map(Math.log);
+    const weighted = new Float64Array(rank);
+    let sum = 0;
+    for (let i = 0; i < first.size; i++) {
+      const row = (first.begin + i) * rank;
+      const logP = Math.log(p[i]);
+      for (let c = 0; c < rank; c++) weighted[c] = this.weights[c] * factors[row + c];
+      for (let j = 0, k = second.begin * rank; j < second.size; j++) {
+        let joint = 0;
+        for (let c = 0; c < rank; c++, k++) joint += weighted[c] * factors[k];
+        if (joint > 0) sum += joint * (Math.log(joint) - logP - logQ[j]);
+      }
+    }
+    return Math.max(sum, 0);
+  }
+
+  /** How much a variable tells about the component: no pair with it has more mutual information. */
+  componentInformation(variable) {
+    const { rank, factors } = this.model;
+    let sum = 0;
+    this.distribution(variable).forEach((share, code) => {
+      const row = (variable.begin + code) * rank;
+      for (let c = 0; c < rank; c++) {
+        const joint = this.weights[c] * factors[row + c];
+        if (joint > 0) sum += joint * (Math.log(factors[row + c]) - Math.log(share));
+      }
+    });
+    return sum;
+  }
+
+  /** Rows of codes, drawn exactly; the same seed gives the same rows. */
+  sample(count, seed) {
+    const random = randomNumbers(seed);
+    return Array.from({ length: count }, () => {
+      const component = drawn(this.weights, random());
+      return this.model.variables.map((variable) => this.drawnCode(variable, component, random()));
+    });
+  }
+
+  drawnCode({ position, begin, size }, component, uniform) {
+    const { rank, factors } = this.model;
+    const codes = this.evidence.get(position) ?? [...Array(size).keys()];
+    const shares = codes.map((code) => factors[(begin + code) * rank + component]);
+    return codes[drawn(shares, uniform)];
+  }
+}
+
+/** The place where a uniform number falls among shares; one of share zero is never drawn. */
+function drawn(shares, uniform) {
+  let rest = uniform * shares.reduce((a, b) => a + b, 0);
+  let last = 0;
+  for (let k = 0; k < shares.length; k++) {
+    if (shares[k] <= 0) continue;
+    last = k;
+    if (rest < shares[k]) break;
+    rest -= shares[k];
+  }
+  return last;
+}
+
+/** A generator of uniform numbers in [0, 1) from a seed: Mulberry32, 53 bits from two draws. */
+function randomNumbers(seed) {
+  let state = seed | 0;
+  const bits = () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return (t ^ (t >>> 14)) >>> 0;
+  };
+  return () => ((bits() >>> 5) * 2 ** 26 + (bits() >>> 6)) / 2 ** 53;
+}

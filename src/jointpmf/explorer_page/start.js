@@ -1,0 +1,135 @@
+/* What is around the views; and the start of it all. */
+
+function showView() {
+  for (const view of VIEWS) {
+    byId(`view-${view}`).hidden = view !== state.view;
+    byId(`tab-${view}`).setAttribute("aria-selected", view === state.view);
+    byId(`tab-${view}`).tabIndex = view === state.view ? 0 : -1;
+  }
+  byId(`tab-${state.view}`).scrollIntoView({ block: "nearest", inline: "nearest" });
+  views[state.view].draw();
+}
+
+function openView(view) {
+  state.view = view;
+  remember(false);
+  showView();
+}
+
+function tabKey(event) {
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (!step) return;
+  const next = VIEWS[(VIEWS.indexOf(state.view) + step + VIEWS.length) % VIEWS.length];
+  openView(next);
+  byId(`tab-${next}`).focus();
+}
+
+function isDark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+function drawTheme() {
+  byId("theme").textContent = isDark() ? "Light" : "Dark";
+  byId("theme").setAttribute("aria-label", `Use ${isDark() ? "light" : "dark"} colours`);
+}
+
+/** Run with the browser's memory of the theme, where the page may have one. */
+function withMemory(action) {
+  try {
+    return action(localStorage);
+  } catch {
+    return null;
+  }
+}
+
+function startTheme() {
+  const kept = withMemory((memory) => memory.getItem("jointpmf-theme"));
+  if (["light", "dark"].includes(kept)) document.documentElement.dataset.theme = kept;
+  byId("theme").addEventListener("click", () => {
+    const theme = isDark() ? "light" : "dark";
+    document.documentElement.dataset.theme = theme;
+    withMemory((memory) => memory.setItem("jointpmf-theme", theme));
+    drawTheme();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawTheme);
+  drawTheme();
+}
+
+function startControls() {
+  byId("search").addEventListener("input", () => rearranged("search", byId("search").value));
+  byId("sort").addEventListener("change", () => rearranged("sort", byId("sort").value));
+  byId("clear").addEventListener("click", () => {
+    state.evidence.clear();
+    refresh();
+    remember(true);
+  });
+  byId("chips").addEventListener("click", removeChip);
+  byId("notice").lastElementChild.addEventListener("click", () => notify(""));
+  for (const view of VIEWS) byId(`tab-${view}`).addEventListener("click", () => openView(view));
+  byId("tab-variables").parentElement.addEventListener("keydown", tabKey);
+  for (const select of document.querySelectorAll(".of-select")) {
+    select.addEventListener("change", () => chooseVariable(model.variables[select.value]));
+  }
+  window.addEventListener("hashchange", applyAddress);
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.target.closest("input, select")) return;
+    event.preventDefault();
+    byId("search").focus();
+  });
+}
+
+function rearranged(key, value) {
+  state[key] = value;
+  arrangeVariables();
+  views[state.view].draw();
+  remember(false);
+}
+
+/** Remove what was clicked, and leave the focus on its neighbour. */
+function removeChip(event) {
+  const clicked = event.target.closest(".chip");
+  if (!clicked) return;
+  const place = [...byId("chips").querySelectorAll(".chip")].indexOf(clicked);
+  give(variableOf(clicked), []);
+  const left = byId("chips").querySelectorAll(".chip");
+  (left[Math.min(place, left.length - 1)] ?? byId(`tab-${state.view}`)).focus();
+}
+
+function about() {
+  const counted = (number, word) =>
+    `${number.toLocaleString("en")} ${word}${number === 1 ? "" : "s"}`;
+  const { variables, nLevels, rank } = model;
+  return `${counted(variables.length, "variable")}, ${counted(nLevels, "level")}, rank ${rank}`;
+}
+
+/** All numbers in full, for other programs and for tests; nothing can be changed through it. */
+function numbers() {
+  const named = (name) => model.variables[model.positionOf.get(name)];
+  const ifPossible = (answer) => (posterior.isPossible ? answer() : null);
+  return Object.freeze({
+    names: Object.freeze(model.variables.map(({ name }) => name)),
+    logProbability: () => posterior.logProbability,
+    weights: () => ifPossible(() => [...posterior.weights]),
+    distribution: (name) => ifPossible(() => [...posterior.distribution(named(name))]),
+    unconditional: (name) => [...prior.distribution(named(name))],
+    mean: (name) => ifPossible(() => (named(name).values ? posterior.mean(named(name)) : null)),
+    divergence: (name) => ifPossible(() => posterior.divergence(named(name), prior)),
+    mutualInformation: (a, b) => ifPossible(() => posterior.mutualInformation(named(a), named(b))),
+    sample: (count, seed) => ifPossible(() => posterior.sample(count, seed)),
+    shown: () => shown.map(({ name }) => name),
+  });
+}
+
+Object.defineProperty(window, "jointpmf", { value: numbers() });
+byId("about").textContent = about();
+const views = {
+  variables: new CardsView(),
+  dependencies: new DependenciesView(),
+  components: new ComponentsView(),
+  rows: new RowsView(),
+  code: new CodeView(),
+};
+startTheme();
+startControls();
+applyAddress();
