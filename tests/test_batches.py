@@ -41,7 +41,7 @@ ROWS = holed(4000)
 @pytest.fixture
 def small(monkeypatch):
     """Make everything small, so that a small table goes every way that a large one goes."""
-    monkeypatch.setattr(spool, "BLOCK_CELLS", 5 * 300)
+    monkeypatch.setattr(spool, "BLOCK_BYTES", (5 + 16) * 300)
     monkeypatch.setattr(parts, "SAMPLE_ROWS", 400)
     for module in (stepwise, batches_module):
         monkeypatch.setattr(module, "STEP_ROWS", 100)

@@ -255,7 +255,7 @@ class TestMemory:
     def crowded(self, monkeypatch):
         """Leave no room for rows."""
         monkeypatch.setattr("jointpmf.fit_job._bytes_per_row", lambda domain: 10**13)
-        monkeypatch.setattr("jointpmf.spool.BLOCK_CELLS", 4 * 50)
+        monkeypatch.setattr("jointpmf.spool.BLOCK_BYTES", (4 + 16) * 50)
         monkeypatch.setattr("jointpmf.parts.SAMPLE_ROWS", 100)
         monkeypatch.setattr("jointpmf.table_files.BATCH_BYTES", 1000)
 

@@ -216,7 +216,8 @@ class _Stream:
             if codes is None:
                 break
             self._waiting.append(codes.array)
-        rows = np.concatenate(self._waiting) if self._waiting else np.empty((0, len(self.domain)))
+        first, *others = self._waiting or [np.empty((0, len(self.domain)))]
+        rows = np.concatenate([first, *others]) if others else first  # a large one is not copied
         self._waiting = [rows[n_rows:]] if len(rows) > n_rows else []
         return Codes(self.domain, rows[:n_rows])
 

@@ -1,6 +1,6 @@
 """Codes in a temporary file: rows that are read again and again, but never held all at once.
 
-A block has a fixed number of cells, whatever the memory, so that the same rows give the same bits.
+A block has a fixed size, however much memory there is, so that the same rows give the same bits.
 Where rows repeat often, a block holds the distinct ones and how often each was seen.
 """
 
@@ -21,8 +21,8 @@ from jointpmf.files import reason_of
 from jointpmf.parts import Part, S, Task
 from jointpmf.solvers.rows import ColumnRows
 
-BLOCK_CELLS = 2**23
-"""Cells that are in memory at a time."""
+BLOCK_BYTES, BYTES_BESIDE = 2**24, 16
+"""Memory of a block, and what a row takes of it beside its codes: a weight, a log-likelihood."""
 
 
 class _Block(NamedTuple):
@@ -55,9 +55,9 @@ class Spool:
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
         self.n_rows = 0
-        size = max(BLOCK_CELLS // max(len(domain), 1), 1)
-        self._columns = np.empty((len(domain), size), code_dtype(max(domain.sizes, default=1)))
-        self._weights = np.empty(size)
+        dtype = np.dtype(code_dtype(max(domain.sizes, default=1)))
+        size = max(BLOCK_BYTES // (len(domain) * dtype.itemsize + BYTES_BESIDE), 1)
+        self._columns, self._weights = np.empty((len(domain), size), dtype), np.empty(size)
         self._filled = self._n_empty = 0
         self._blocks: list[_Block] = []
         with _writing():
@@ -71,6 +71,7 @@ class Spool:
 
     def add(self, codes: Codes) -> None:
         """Take more rows in."""
+        assert len(self._weights), "the spool is finished"
         self.n_rows += codes.n_rows
         begin = 0
         while begin < codes.n_rows:
