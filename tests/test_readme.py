@@ -20,7 +20,8 @@ SOURCE = Path(jointpmf.__file__).parent
 
 
 def check_code(text):
-    blocks = re.findall(r"```python\n(.*?)```\n```text\n(.*?)```", text, re.DOTALL)
+    """Run all blocks of code, one after the other; those that print say so."""
+    blocks = re.findall(r"```python\n(.*?)```\n(?:```text\n(.*?)```)?", text, re.DOTALL)
     assert len(blocks) == len(re.findall("```python", text))
     namespace = {}
     for code, expected in blocks:
@@ -32,6 +33,11 @@ def check_code(text):
 
 def test_the_code_prints_what_it_says():
     check_code(README)
+
+
+def test_the_code_on_scale_prints_what_it_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check_code((ROOT / "docs" / "scale.md").read_text())
 
 
 @pytest.mark.skipif(
