@@ -277,7 +277,8 @@ class TestMemory:
         data, path = folder / "survey.csv", tmp_path / "model"
         code, _, err = inside("fit", data, "-o", path, "--bins", "age=4", "--memory", "3GB")
         assert code == 0
-        assert "a sample of 1 of the 300 rows is fitted" in err
+        assert "a sample of 1 of the 300 rows was fitted" in err
+        assert read_about(path)["start"].endswith("on a sample of 1 rows")
         assert "--rank N" in err
 
     def test_a_folder_of_parquet_files_is_one_table(self, folder, tmp_path, inside):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -252,15 +252,18 @@ class FitJob:
         spool.finish()
         if self.rank is None:
             size = min(int(self._room / _bytes_per_row(spool.domain)), MOST_FOR_RANK)
-            codes, weights = PartedRows(spool).sample(max(size, 1), self.seed)
-            if codes.n_rows >= size:
-                logger.warning(
-                    "a sample of %d of the %d rows is fitted, because all of them would take more "
-                    "memory to find the rank; with --rank N all are",
-                    codes.n_rows,
-                    spool.n_rows,
-                )
-            return self._of_codes(codes, weights, console, watch)
+            rows = PartedRows(spool)
+            codes, weights = rows.sample(max(size, 1), self.seed)
+            found = self._of_codes(codes, weights, console, watch)
+            if rows.levels.n_rows <= size:  # these are all distinct rows
+                return found
+            logger.warning(
+                "a sample of %d of the %d rows was fitted, because to find the rank on all of them "
+                "would take more memory; with --rank N all are fitted",
+                codes.n_rows,
+                spool.n_rows,
+            )
+            return replace(found, start=f"{found.start}, on a sample of {codes.n_rows} rows")
         limits = {"max_iter": MAX_ITER, "tol": TOL} | self._limits()
         smoothing = at_least_zero(self.smoothing or 0.0, "smoothing")
         options = loop_options(**limits) | {"callback": watch}

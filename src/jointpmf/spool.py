@@ -109,6 +109,7 @@ class Spool:
             self._file.write(np.ascontiguousarray(rows.columns).data)
             if has_weights:
                 self._file.write(np.ascontiguousarray(rows.weights).data)
+            self._file.flush()
         self._n_empty = 0
 
     @property

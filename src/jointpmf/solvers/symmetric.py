@@ -23,6 +23,9 @@ MAX_REGISTERS = 12
 BLOCK_ROWS, BLOCK_VARIABLES = 256, 32
 """Rows and variables whose cells are listed at once: what they touch stays in the cache."""
 
+PASS_ROWS = 1024
+"""Rows that a pass works on at once."""
+
 CHUNK_WORK, MAX_CHUNKS, CHUNK_BYTES = 2**22, 32, 2**26
 """Numbers that a pass over a chunk touches at least, how many chunks there are at most, and the
 memory of their sums; fixed, so that the bits do not depend on the number of threads."""
@@ -57,17 +60,20 @@ class SymmetricSums:
         n_rows, n_levels = len(weights), int(offsets[-1])
         self._table = aligned_zeros(n_levels, self.width)
         self._rows = aligned_zeros(n_rows, order * self.width)
-        size = 8 * (n_levels + 1) * order * self.width
+        size = 8 * n_levels * order * self.width
         work = columns.size * order * self.width
         n_chunks = max(min(work // CHUNK_WORK, MAX_CHUNKS, CHUNK_BYTES // size, n_rows), 1)
         self._bounds = np.linspace(0, n_rows, n_chunks + 1).astype(np.int64)
-        self._sums = [aligned_zeros(n_levels + 1, order * self.width) for _ in range(n_chunks)]
+        self._sums = [aligned_zeros(n_levels, order * self.width) for _ in range(n_chunks)]
         self._counts = np.zeros(n_levels)
         for n, first in enumerate(offsets[:-1]):
             add_level_counts(columns[n], weights, self._counts[first:])
         lanes = max(MAX_REGISTERS // order, 1) * LANES
         self._panels = _panels(self.width, lanes)
+        self._added = _panels((order - 1) * self.width, MAX_LANES)
         self._orders = (0,) * order
+        self._old = self._change = self._table
+        self._changed: tuple[int, int] | None = None
 
     def _room(self) -> np.ndarray:
         """Return memory for a list of cells."""
@@ -77,6 +83,7 @@ class SymmetricSums:
     def load(self, table: np.ndarray) -> None:
         """Compute e_1 … e_k of every row under a table of shape (levels, n_numbers)."""
         self._table[:, : self.n_numbers] = table
+        self._changed = None
         n_all = len(self.columns)
 
         def chunk(k: int) -> None:
@@ -90,21 +97,41 @@ class SymmetricSums:
         run_all([partial(chunk, k) for k in range(len(self._sums))])
 
     def exchange(self, begin: int, end: int, table: np.ndarray) -> None:
-        """Bring every row up to date with new numbers of the variables begin:end."""
+        """Take new numbers of the variables begin:end; rows follow when they are next looked at."""
+        self._bring_up_to_date()
+        self._old = self._table
+        self._table = self._old.copy()
         levels = slice(int(self.offsets[begin]), int(self.offsets[end]))
-        new = self._table.copy()
-        new[levels, : self.n_numbers] = table[levels]
+        self._table[levels, : self.n_numbers] = table[levels]
+        self._change = self._table - self._old
+        self._changed = (begin, end)
 
-        def chunk(k: int) -> None:
-            room = self._room()
-            for first, lanes in self._panels:
+    def _bring_up_to_date(self) -> None:
+        if self._changed is not None:
+            run_all([partial(self._pass, k, 0, 0) for k in range(len(self._sums))])
+            self._changed = None
+
+    def _pass(self, k: int, begin: int, end: int) -> None:
+        """Bring the rows of a chunk up to date, and add them to the sums of begin:end.
+
+        Both are done for some rows while they are near the processor.
+        """
+        room, sums = self._room(), self._sums[k]
+        sums[self.offsets[begin] : self.offsets[end]] = 0.0
+        changed = self._changed or (0, 0)
+        first_row, last_row = self._bounds[k : k + 2].tolist()
+        for start in range(first_row, last_row, PASS_ROWS):
+            stop = min(start + PASS_ROWS, last_row)
+            for first, lanes in self._panels if self._changed else ():
                 exchange_symmetric(
-                    self.columns, self.offsets, begin, end, self._table, new, self._rows, first,
-                    *self._bounds[k : k + 2], lanes, self._orders, room,
+                    self.columns, self.offsets, *changed, self._old, self._change, self._rows,
+                    first, start, stop, lanes, self._orders, room,
                 )  # fmt: skip
-
-        run_all([partial(chunk, k) for k in range(len(self._sums))])
-        self._table = new
+            for first, lanes in self._added if begin < end else ():
+                add_symmetric(
+                    self.columns, self.offsets, begin, end, self.weights, self._rows, sums, first,
+                    start, stop, lanes, room,
+                )  # fmt: skip
 
     def without(self, begin: int, end: int) -> np.ndarray:
         """Return, for each level of the variables begin:end, what the rows that have it sum to.
@@ -112,20 +139,9 @@ class SymmetricSums:
         The sum is of e_{k−1} over all variables but the level's own, in shape (levels, n_numbers).
         """
         first, last = int(self.offsets[begin]), int(self.offsets[end])
+        run_all([partial(self._pass, k, begin, end) for k in range(len(self._sums))])
+        self._changed = None
         used = (self.order - 1) * self.width
-        panels = _panels(used, MAX_LANES)
-
-        def chunk(k: int) -> None:
-            room = self._room()
-            sums = self._sums[k]
-            sums[first:last] = 0.0
-            for column, lanes in panels:
-                add_symmetric(
-                    self.columns, self.offsets, begin, end, self.weights, self._rows, sums, column,
-                    *self._bounds[k : k + 2], lanes, room,
-                )  # fmt: skip
-
-        run_all([partial(chunk, k) for k in range(len(self._sums))])
         total = self._sums[0][first:last, :used].copy()
         for sums in self._sums[1:]:
             total += sums[first:last, :used]
@@ -138,6 +154,7 @@ class SymmetricSums:
 
     def whole(self) -> np.ndarray:
         """Return Σ over rows of e_k, in shape (n_numbers,)."""
+        self._bring_up_to_date()
         last = (self.order - 1) * self.width
         return np.asarray(self.weights @ self._rows[:, last : last + self.n_numbers])
 
@@ -163,9 +180,9 @@ def set_symmetric(
 
 @compiled
 def exchange_symmetric(
-    columns, offsets, begin, end, old, new, rows, first, begin_row, end_row, lanes, orders, room
+    columns, offsets, begin, end, old, change, rows, first, begin_row, end_row, lanes, orders, room
 ):
-    """Make rows[row], computed under `old`, what they are under `new` numbers of begin:end."""
+    """Make rows[row], computed under `old`, what they are after a change of begin:end."""
     ptr = np.empty(BLOCK_ROWS + 1, np.int64)
     for start in range(begin_row, end_row, BLOCK_ROWS):
         stop = min(start + BLOCK_ROWS, end_row)
@@ -174,7 +191,7 @@ def exchange_symmetric(
             list_cells(columns[n:last], offsets[n:], start, stop, ptr, room)
             for k in range(stop - start):
                 exchange_row(
-                    rows, start + k, old, new, first, room, ptr[k], ptr[k + 1], lanes, orders
+                    rows, start + k, old, change, first, room, ptr[k], ptr[k + 1], lanes, orders
                 )
 
 
@@ -184,7 +201,6 @@ def add_symmetric(
 ):
     """Add weight · rows[row] to the sums of all levels that a row has among begin:end."""
     ptr = np.empty(BLOCK_ROWS + 1, np.int64)
-    spare = len(sums) - 1
     for start in range(begin_row, end_row, BLOCK_ROWS):
         stop = min(start + BLOCK_ROWS, end_row)
         for n in range(begin, end, BLOCK_VARIABLES):
@@ -192,9 +208,7 @@ def add_symmetric(
             list_cells(columns[n:last], offsets[n:], start, stop, ptr, room)
             for k in range(stop - start):
                 row = start + k
-                add_row(
-                    sums, spare, rows, row, weights[row], first, room, ptr[k], ptr[k + 1], lanes
-                )
+                add_row(sums, -1, rows, row, weights[row], first, room, ptr[k], ptr[k + 1], lanes)
 
 
 @compiled

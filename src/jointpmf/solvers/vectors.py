@@ -229,7 +229,7 @@ def multiply_long_row(
 
 @intrinsic
 def add_row(_, out, prior, rows, row, scale, first, cells, begin, end, lanes):
-    """Add scale · rows[row] to out[prior], and to out[cell] for all cells begin:end."""
+    """Add scale · rows[row] to out[prior], unless that is −1, and to out[cell] of begin:end."""
     width = lanes.count
     index = types.intp
     signature = types.void(
@@ -248,7 +248,8 @@ def add_row(_, out, prior, rows, row, scale, first, cells, begin, end, lanes):
             for vector, pointer in zip(added, out.vectors(target, first, width), strict=True):
                 out.store(builder.fadd(out.load(pointer), vector), pointer)
 
-        add_to(prior)
+        with builder.if_then(builder.icmp_signed(">=", prior, ir.Constant(prior.type, 0))):
+            add_to(prior)
         with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (cell, _):
             add_to(cells.index(cell))
         return context.get_dummy_value()
@@ -288,15 +289,15 @@ def symmetric_row(_, out, row, factors, first, cells, begin, end, lanes, orders)
 
 
 @intrinsic
-def exchange_row(_, out, row, old, new, first, cells, begin, end, lanes, orders):
-    """Make out[row], the e_1 … e_k of a row under `old`, those with cells begin:end under `new`."""
+def exchange_row(_, out, row, old, change, first, cells, begin, end, lanes, orders):
+    """Make out[row], the e_1 … e_k of a row under `old`, those after a change of begin:end."""
     width, order = lanes.count, orders.count
     index = types.intp
-    signature = types.void(out, index, old, new, index, cells, index, index, lanes, orders)
+    signature = types.void(out, index, old, change, index, cells, index, index, lanes, orders)
 
     def codegen(context, builder, signature, args):
         kinds = signature.args
-        out, old, new = (_Array(context, builder, kinds[k], args[k]) for k in (0, 2, 3))
+        out, old, change = (_Array(context, builder, kinds[k], args[k]) for k in (0, 2, 3))
         cells = _Array(context, builder, kinds[5], args[5])
         row, first, begin, end = (args[k] for k in (1, 4, 6, 7))
         places = _parts_of_row(builder, out, old, row, first, lanes, orders)
@@ -306,11 +307,10 @@ def exchange_row(_, out, row, old, new, first, cells, begin, end, lanes, orders)
         ]
         with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (cell, _):
             at = cells.index(cell)
-            gone, come = old.vectors(at, first, width), new.vectors(at, first, width)
+            numbers, changes = old.vectors(at, first, width), change.vectors(at, first, width)
             for v in range(width // LANES):
                 mine = [sums[j][v] for j in range(order)]
-                _exclude(builder, mine, old.load(gone[v]))
-                _include(builder, mine, new.load(come[v]))
+                _replace(builder, mine, old.load(numbers[v]), change.load(changes[v]))
         for place, sums_of_order in zip(places, sums, strict=True):
             for sum_, pointer in zip(sums_of_order, place, strict=True):
                 out.store(builder.load(sum_), pointer)
@@ -338,10 +338,17 @@ def _include(builder: Any, sums: list[Any], number: Any) -> None:
     builder.store(builder.fadd(builder.load(sums[0]), number), sums[0])
 
 
-def _exclude(builder: Any, sums: list[Any], number: Any) -> None:
-    """Take a number out of e_1 … e_k again: e_j −= number · e_{j−1}, the smallest j first."""
-    builder.store(builder.fsub(builder.load(sums[0]), number), sums[0])
+def _replace(builder: Any, sums: list[Any], number: Any, change: Any) -> None:
+    """Change one number in e_1 … e_k: e_j += change · e_{j−1} without it.
+
+    Without it, e_j is e_j − number · (e_{j−1} without it). No sum waits for more than one addition
+    to itself, so that the next cell can follow at once.
+    """
     minus = builder.fneg(number)
+    without = [builder.fsub(builder.load(sums[0]), number)]
+    for j in range(1, len(sums) - 1):
+        without.append(_multiply_add(builder, builder.load(sums[j]), minus, without[-1]))
     for j in range(1, len(sums)):
-        total = _multiply_add(builder, builder.load(sums[j]), minus, builder.load(sums[j - 1]))
+        total = _multiply_add(builder, builder.load(sums[j]), change, without[j - 1])
         builder.store(total, sums[j])
+    builder.store(builder.fadd(builder.load(sums[0]), change), sums[0])
