@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from jointpmf.automatic import SMOOTHINGS, emphasis_of, fit_auto
 from jointpmf.binning import Bins
+from jointpmf.distributed import engine_of
 from jointpmf.domain import MISSING, Domain, Variable
 from jointpmf.encoding import Codes, encode
 from jointpmf.errors import JointPMFError, one_of, shown, whole_number
@@ -97,9 +98,12 @@ class _PMFBase(BaseEstimator):  # type: ignore[misc]
             target = _free_name("target", codes.domain)
             domain = Domain([*codes.domain, replace(y, name=target)])
             codes = Codes(domain, np.column_stack([codes.array, y_codes]))
-        self.solution_ = self._solution(codes, target, weights)
-        self.pmf_: JointPMF = self.solution_.pmf
-        self.n_iter_ = max(self.solution_.n_iter, 1)
+        return self._with(self._solution(codes, target, weights))
+
+    def _with(self, solution: Solution) -> Self:
+        self.solution_ = solution
+        self.pmf_: JointPMF = solution.pmf
+        self.n_iter_ = max(solution.n_iter, 1)
         return self
 
     def _bins(self, n_rows: float) -> Bins | None:
@@ -109,7 +113,7 @@ class _PMFBase(BaseEstimator):  # type: ignore[misc]
             raise JointPMFError(f"bins must be 'auto', a number or a mapping, not {self.bins!r}")
         return _n_bins(n_rows, BINS_POWER, MAX_BINS)
 
-    def _solution(self, codes: Codes, target: str | None, weights: np.ndarray | None) -> Solution:
+    def _solution(self, codes: Any, target: str | None, weights: Any) -> Solution:
         one_of(self.method, ("auto", "likelihood", "marginals"), "method")
         seed = _seed(self.random_state)
         max_iter = whole_number(self.max_iter, "max_iter", 0)
@@ -215,9 +219,29 @@ class PMFEstimator(_PMFBase):
     """
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the joint distribution of the columns; y is ignored."""
+        """Learn the joint distribution of the columns; y is ignored.
+
+        Dask and Spark DataFrames are welcome where the rank is given.
+        """
+        if engine := engine_of(X):
+            return self._learned_by_workers(X, engine, sample_weight)
         X, _, weights = _counting(self._checked(X, reset=True), None, sample_weight)
         return self._learned(X, None, None, weights)
+
+    def _learned_by_workers(self, X: Any, engine: str, sample_weight: Any) -> Self:
+        """Fit the joint of the columns of a Dask or Spark DataFrame, as they are."""
+        if isinstance(self.rank, str):
+            raise JointPMFError(
+                f"rank must be a whole number for a {engine} table, not {self.rank!r}"
+            )
+        if self.bins not in ("auto", None):
+            raise JointPMFError(f"bins does not apply to a {engine} table: leave it out")
+        self._with(self._solution(X, None, sample_weight))
+        self.domain_ = self.pmf_.domain
+        self._missing_code = None
+        self.feature_names_in_ = np.asarray(self.domain_.names, object)
+        self.n_features_in_ = len(self.domain_)
+        return self
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-probability of each row's observed cells."""

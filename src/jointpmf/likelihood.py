@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jointpmf.distributed import distributed_rows, engine_of
 from jointpmf.domain import Domain
 from jointpmf.encoding import Bins, encode
 from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
@@ -22,6 +23,7 @@ from jointpmf.fit_plan import (
     splitter,
 )
 from jointpmf.marginals import MarginalSet, checked_weights
+from jointpmf.parts import fit_parted_rows
 from jointpmf.pmf import JointPMF, average, seeded_generator
 from jointpmf.solvers.loop import Callback, Restart, Solution, Status
 from jointpmf.solvers.rows import TableRows, mean_log_likelihood
@@ -56,9 +58,9 @@ def fit_rows(
 
     Parameters
     ----------
-    table : pandas, Polars or PyArrow table, array, or Codes
+    table : pandas, Polars or PyArrow table, array, Codes, Dask or Spark DataFrame
         One row per sample. Missing cells are summed out; rows without any observed cell are
-        ignored.
+        ignored. The rows of Dask and Spark stay with their workers (docs/scale.md).
     rank : int
         Number of components.
     method : {"likelihood", "marginals"}
@@ -126,8 +128,6 @@ def fit_rows(
     one_of(scoring, ("likelihood", "error"), "scoring")
     smoothing = at_least_zero(smoothing, "smoothing")
     bandwidth = at_least_zero(bandwidth, "bandwidth")
-    codes = encode(table, domain, bins=bins)
-    weights = checked_weights(sample_weight, codes.n_rows)
     if method == "marginals":
         belongs = (smoothing, bandwidth, validation is not None, n_init > 1, n_average > 1)
         if any(belongs) or scoring != "likelihood":
@@ -135,6 +135,25 @@ def fit_rows(
                 "smoothing, bandwidth, validation, scoring, n_init and n_average belong to "
                 "method='likelihood'"
             )
+    if engine := engine_of(table):
+        asked = {
+            "bandwidth": bandwidth > 0,
+            "n_init": n_init > 1,
+            "n_average": n_average > 1,
+            "validation": validation is not None,
+            "scoring": scoring != "likelihood",
+            "sample_weight": sample_weight is not None,
+            "bins": bins is not None,
+        }
+        if any(asked.values()):
+            name = next(name for name, is_asked in asked.items() if is_asked)
+            raise JointPMFError(f"{name} does not apply to a {engine} table: leave it out")
+        options = loop_options(max_iter, tol, callback)
+        plan = FitPlan(rank, start, smoothing, towards, options)
+        return _fit_on_workers(table, domain, method, order, plan, random_state)
+    codes = encode(table, domain, bins=bins)
+    weights = checked_weights(sample_weight, codes.n_rows)
+    if method == "marginals":
         return fit_marginals(
             MarginalSet.from_table(codes, order, weights),
             rank,
@@ -144,9 +163,7 @@ def fit_rows(
             random_state=random_state,
             callback=callback,
         )
-    if callback is not None and not callable(callback):
-        raise JointPMFError(f"the callback must be callable, not {callback!r}")
-    options = loop_options(max_iter, tol) | {"callback": callback}
+    options = loop_options(max_iter, tol, callback)
     check_table(codes, weights)
     begin = _checked_start(start, codes.domain, rank)
     plan = FitPlan(rank, begin, smoothing, towards, options, bandwidth)
@@ -158,6 +175,27 @@ def fit_rows(
         if n_average > 1:
             return _average_of(plan, split, n_average, n_init, generator, whole.rows)
         return _best_of(plan, split(generator), n_init, generator)
+
+
+def _fit_on_workers(
+    frame: Any, domain: Domain | None, method: str, order: int, plan: FitPlan, random_state: Any
+) -> Solution:
+    """Return the fit to a Dask or Spark DataFrame, whose rows stay where they are."""
+    with distributed_rows(frame, domain) as rows:
+        if method == "marginals":
+            return fit_marginals(
+                rows.marginals(order),
+                plan.rank,
+                start=plan.start,
+                weighting="counts",
+                random_state=random_state,
+                **plan.options,
+            )
+        plan = replace(plan, start=_checked_start(plan.start, rows.domain, plan.rank))
+        if rows.levels.n_empty:
+            logger.info("%d rows have no observed cell and are ignored", rows.levels.n_empty)
+        with one_blas_thread:
+            return fit_parted_rows(rows, plan, seeded_generator(random_state))
 
 
 def _best_of(plan: FitPlan, data: FitData, n_init: int, generator: np.random.Generator) -> Solution:
@@ -249,10 +287,12 @@ def _checked_start(start: Any, domain: Domain, rank: int) -> str | JointPMF:
     return start
 
 
-def loop_options(max_iter: Any, tol: Any) -> dict[str, Any]:
+def loop_options(max_iter: Any, tol: Any, callback: Any = None) -> dict[str, Any]:
     """Return the options of the loop, checked."""
+    if callback is not None and not callable(callback):
+        raise JointPMFError(f"the callback must be callable, not {callback!r}")
     return {
         "max_iter": whole_number(max_iter, "max_iter", 0),
         "tol": at_least_zero(tol, "tol"),
-        "callback": None,
+        "callback": callback,
     }
