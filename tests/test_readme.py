@@ -89,15 +89,23 @@ def test_a_file_imports_only_from_files_above_it():
             )
 
 
-@pytest.mark.parametrize("library", ["narwhals", "pandas", "statsmodels"])
+HOMES = {
+    "dask": "distributed.py",
+    "narwhals": "encoding.py",
+    "pandas": "datasets.py",
+    "pyspark": "distributed.py",
+    "statsmodels": "datasets.py",
+}
+
+
+@pytest.mark.parametrize("library", HOMES)
 def test_a_library_is_known_to_one_file_only(library):
-    home = {"narwhals": "encoding.py", "pandas": "datasets.py", "statsmodels": "datasets.py"}
     users = {
         f.name
         for f in SOURCE.rglob("*.py")
         if re.search(rf"^\s*(import|from) {library}\b", f.read_text(), re.MULTILINE)
     }
-    assert users == {home[library]}
+    assert users == {HOMES[library]}
 
 
 def test_every_cited_equation_exists():

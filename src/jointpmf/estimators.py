@@ -22,6 +22,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from jointpmf.automatic import SMOOTHINGS, emphasis_of, fit_auto
 from jointpmf.binning import Bins
+from jointpmf.distributed import engine_of
 from jointpmf.domain import MISSING, Domain, Variable
 from jointpmf.encoding import Codes, check_is_domain, encode
 from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
@@ -121,7 +122,7 @@ class _PMFBase(BaseEstimator):  # type: ignore[misc]
             raise JointPMFError(f"bins must be 'auto', a number or a mapping, not {self.bins!r}")
         return _n_bins(n_rows, BINS_POWER, MAX_BINS)
 
-    def _solution(self, codes: Codes, target: str | None, weights: np.ndarray | None) -> Solution:
+    def _solution(self, codes: Any, target: str | None, weights: Any) -> Solution:
         one_of(self.method, ("auto", "likelihood", "marginals"), "method")
         seed = _seed(self.random_state)
         max_iter = whole_number(self.max_iter, "max_iter", 0)
@@ -239,7 +240,12 @@ class PMFEstimator(_PMFBase):
     _steps: Stepwise | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the joint distribution of the columns; y is ignored."""
+        """Learn the joint distribution of the columns; y is ignored.
+
+        Dask and Spark DataFrames are welcome where the rank is given.
+        """
+        if engine := engine_of(X):
+            return self._learned_by_workers(X, engine, sample_weight)
         X, _, weights = _counting(self._checked(X, reset=True), None, sample_weight)
         codes = self._learned(X, None, None, weights)
         self._steps = None
@@ -314,6 +320,21 @@ class PMFEstimator(_PMFBase):
         rank = whole_number(self.rank, "the rank", 1)
         options = loop_options(self.max_iter, self.tol)
         return FitPlan(rank, "auto", at_least_zero(smoothing, "smoothing"), "marginal", options)
+
+    def _learned_by_workers(self, X: Any, engine: str, sample_weight: Any) -> Self:
+        """Fit the joint of the columns of a Dask or Spark DataFrame, as they are."""
+        if isinstance(self.rank, str):
+            raise JointPMFError(
+                f"rank must be a whole number for a {engine} table, not {self.rank!r}"
+            )
+        if self.bins not in ("auto", None):
+            raise JointPMFError(f"bins does not apply to a {engine} table: leave it out")
+        self._keep(self._solution(X, None, sample_weight))
+        self.domain_ = self.pmf_.domain
+        self._missing_code = None
+        self.feature_names_in_ = np.asarray(self.domain_.names, object)
+        self.n_features_in_ = len(self.domain_)
+        return self
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-probability of each row's observed cells."""

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from jointpmf.checkpoint import Checkpoint, CheckpointError
+from jointpmf.distributed import distributed_rows, engine_of
 from jointpmf.domain import Domain
 from jointpmf.encoding import Bins, encode
 from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
 from jointpmf.files import PathLike
+from jointpmf.fit import fit_marginals
 from jointpmf.fit_plan import (
     FitData,
     FitPlan,
@@ -24,6 +26,7 @@ from jointpmf.fit_plan import (
     splitter,
 )
 from jointpmf.marginals import checked_weights
+from jointpmf.parts import fit_parted_rows
 from jointpmf.pmf import JointPMF, average, seeded_generator
 from jointpmf.solvers.loop import Callback, Restart, Solution, Status
 from jointpmf.solvers.rows import TableRows, mean_log_likelihood
@@ -61,9 +64,9 @@ def fit_rows(
 
     Parameters
     ----------
-    table : pandas, Polars or PyArrow table, array, or Codes
+    table : pandas, Polars or PyArrow table, array, Codes, Dask or Spark DataFrame
         One row per sample. Missing cells are summed out; rows without any observed cell are
-        ignored.
+        ignored. The rows of Dask and Spark stay with their workers (docs/scale.md).
     rank : int
         Number of components.
     method : {"likelihood", "marginals"}
@@ -138,8 +141,6 @@ def fit_rows(
     one_of(scoring, ("likelihood", "error"), "scoring")
     smoothing = at_least_zero(smoothing, "smoothing")
     bandwidth = at_least_zero(bandwidth, "bandwidth")
-    codes = encode(table, domain, bins=bins)
-    weights = checked_weights(sample_weight, codes.n_rows)
     if method == "marginals":
         belongs = (smoothing, bandwidth, validation is not None, n_init > 1, n_average > 1)
         if any(belongs) or scoring != "likelihood":
@@ -147,14 +148,32 @@ def fit_rows(
                 "smoothing, bandwidth, validation, scoring, n_init and n_average belong to "
                 "method='likelihood'"
             )
-        options = loop_options(max_iter, tol) | {"callback": callback}
+    if engine := engine_of(table):
+        asked = {
+            "bandwidth": bandwidth > 0,
+            "n_init": n_init > 1,
+            "n_average": n_average > 1,
+            "validation": validation is not None,
+            "scoring": scoring != "likelihood",
+            "sample_weight": sample_weight is not None,
+            "bins": bins is not None,
+        }
+        if any(asked.values()):
+            name = next(name for name, is_asked in asked.items() if is_asked)
+            raise JointPMFError(f"{name} does not apply to a {engine} table: leave it out")
+        options = loop_options(max_iter, tol, callback)
+        plan = FitPlan(rank, start, smoothing, towards, options)
+        kept = (checkpoint, checkpoint_every)
+        return _fit_on_workers(table, domain, method, order, plan, random_state, kept)
+    codes = encode(table, domain, bins=bins)
+    weights = checked_weights(sample_weight, codes.n_rows)
+    if method == "marginals":
+        options = loop_options(max_iter, tol, callback)
         options |= {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
         return fit_subsets(
             codes, weights, rank, order, start=start, random_state=random_state, **options
         )
-    if callback is not None and not callable(callback):
-        raise JointPMFError(f"the callback must be callable, not {callback!r}")
-    options = loop_options(max_iter, tol) | {"callback": callback}
+    options = loop_options(max_iter, tol, callback)
     check_table(codes, weights)
     begin = checked_start(start, codes.domain, rank)
     generator = seeded_generator(random_state)
@@ -185,6 +204,54 @@ def fit_rows(
         if n_average > 1:
             return _average_of(plan, split, n_average, n_init, generator, whole.rows)
         return _best_of(plan, split(generator), n_init, generator)
+
+
+def _fit_on_workers(
+    frame: Any,
+    domain: Domain | None,
+    method: str,
+    order: int,
+    plan: FitPlan,
+    random_state: Any,
+    kept: tuple[PathLike | None, int],
+) -> Solution:
+    """Return the fit to a Dask or Spark DataFrame, whose rows stay where they are.
+
+    `kept` is the folder of a checkpoint, and how often it is written.
+    """
+    folder, every = kept
+    with distributed_rows(frame, domain) as rows:
+        if method == "marginals":
+            return fit_marginals(
+                rows.marginals(order),
+                plan.rank,
+                start=plan.start,
+                weighting="counts",
+                random_state=random_state,
+                checkpoint=folder,
+                checkpoint_every=every,
+                **plan.options,
+            )
+        plan = replace(plan, start=checked_start(plan.start, rows.domain, plan.rank))
+        if rows.levels.n_empty:
+            logger.info("%d rows have no observed cell and are ignored", rows.levels.n_empty)
+        generator = seeded_generator(random_state)
+        if folder is not None:
+            identity = {
+                "function": "fit_rows on workers",
+                "table": rows.digest,
+                "rank": plan.rank,
+                "start": plan.start,
+                "smoothing": plan.smoothing,
+                "towards": plan.towards,
+                "max_iter": plan.options["max_iter"],
+                "tol": plan.options["tol"],
+            }
+            saved = Checkpoint(folder, every, identity, random_state)
+            plan = replace(plan, options=plan.options | {"checkpoint": saved})
+            generator = saved.generator
+        with one_blas_thread:
+            return fit_parted_rows(rows, plan, generator)
 
 
 def _best_of(plan: FitPlan, data: FitData, n_init: int, generator: np.random.Generator) -> Solution:
@@ -279,10 +346,12 @@ def checked_start(start: Any, domain: Domain, rank: int) -> str | JointPMF:
     return start
 
 
-def loop_options(max_iter: Any, tol: Any) -> dict[str, Any]:
+def loop_options(max_iter: Any, tol: Any, callback: Any = None) -> dict[str, Any]:
     """Return the options of the loop, checked."""
+    if callback is not None and not callable(callback):
+        raise JointPMFError(f"the callback must be callable, not {callback!r}")
     return {
         "max_iter": whole_number(max_iter, "max_iter", 0),
         "tol": at_least_zero(tol, "tol"),
-        "callback": None,
+        "callback": callback,
     }

@@ -27,7 +27,7 @@ from jointpmf.pmf import JointPMF
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.loop import Solution, Status, iterate
 from jointpmf.solvers.objective import Point
-from jointpmf.solvers.rows import ColumnRows, Stacks, marginal_of_counts
+from jointpmf.solvers.rows import ColumnRows, Stacks, TableRows, marginal_of_counts, rows_of_codes
 from jointpmf.solvers.starts import mixed
 from jointpmf.tables import Table, add
 
@@ -49,15 +49,26 @@ class Part:
     """Some rows of a table, and which part of it they are."""
 
     index: int
-    rows: ColumnRows
+    rows: TableRows
 
     @classmethod
     def of_codes(cls, index: int, codes: Codes, weights: np.ndarray | None = None) -> Part:
         """Return a part of a table."""
         return cls(index, ColumnRows.of_codes(codes, weights))
 
+    @classmethod
+    def to_keep(cls, index: int, codes: Codes) -> Part:
+        """Return a part that will be asked many times, so that some work is worth doing first."""
+        return cls(index, rows_of_codes(codes))
+
+    @property
+    def codes(self) -> Codes:
+        """Its rows as a table, in which those that were seen several times are once."""
+        return Codes(self.rows.domain, self.rows.columns.T)
+
     def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.rows.columns.nbytes + self.rows.weights.nbytes
+        arrays = [array for array in vars(self.rows).values() if isinstance(array, np.ndarray)]
+        return object.__sizeof__(self) + sum(array.nbytes for array in arrays)
 
 
 class Sum(Protocol):
@@ -135,7 +146,7 @@ class CountSubsets:
 
     def __call__(self, part: Part) -> SubsetCounts:
         """Return the counts of a part."""
-        return SubsetCounts(count_tables(part.rows.codes, self.subsets, part.rows.weights))
+        return SubsetCounts(count_tables(part.codes, self.subsets, part.rows.weights))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import numpy as np
 
 from jointpmf.counting import count_tables
 from jointpmf.domain import MISSING
+from jointpmf.encoding import Codes
 from jointpmf.errors import JointPMFError
 from jointpmf.solvers import kernels
 from jointpmf.solvers.objective import Block, Point
@@ -251,7 +252,7 @@ class _SomeSubsets:
         count = min(max(FEW_COUNTED // len(rows), FEWEST_SUBSETS), MOST_SUBSETS)
         drawn = (generator.choice(n_all, order, replace=False) for _ in range(count))
         subsets = sorted({tuple(sorted(subset.tolist())) for subset in drawn})
-        counts = [np.asarray(t, float) for t in count_tables(rows.codes, subsets, rows.weights)]
+        counts = [np.asarray(t, float) for t in count_tables(_codes(rows), subsets, rows.weights)]
         totals = np.array([table.sum() for table in counts])
         tables = [c / max(t, 1e-300) for c, t in zip(counts, totals, strict=True)]
         weights = totals / unit * math.comb(n_all, order) / len(subsets)
@@ -273,6 +274,10 @@ class _SomeSubsets:
             residual = table.ravel() - fitted.sum(axis=0)
             squares.append(residual @ residual)
         return 0.5 * float(self.weights @ squares)
+
+
+def _codes(rows: ColumnRows) -> Codes:
+    return Codes(rows.domain, rows.columns.T)
 
 
 def _patterns(rows: ColumnRows) -> tuple[np.ndarray, np.ndarray]:
@@ -309,7 +314,7 @@ def _mean_count(rows: ColumnRows, order: int) -> float:
 
 def _counted_norm(rows: ColumnRows, order: int) -> float:
     """Return Σ over all subsets of the squared norm of their counts, divided by their sum."""
-    codes, total = rows.codes, 0.0
+    codes, total = _codes(rows), 0.0
     for subsets in _batches(combinations(range(len(rows.domain)), order), AT_ONCE):
         for table in count_tables(codes, subsets, rows.weights):
             values = getattr(table, "values", table)

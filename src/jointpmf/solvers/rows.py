@@ -14,8 +14,8 @@ from typing import Protocol
 
 import numpy as np
 
-from jointpmf.domain import Domain
-from jointpmf.encoding import Codes
+from jointpmf.domain import MISSING, Domain
+from jointpmf.encoding import Codes, code_dtype
 from jointpmf.kernels import compiled
 from jointpmf.pmf import JointPMF
 from jointpmf.solvers.objective import Point, aligned_zeros
@@ -175,6 +175,14 @@ class Rows:
         """Number of observed cells."""
         return len(self.cells)
 
+    @property
+    def columns(self) -> np.ndarray:
+        """The same rows as columns of codes, as those of `ColumnRows`."""
+        shape = (len(self.domain), len(self))
+        columns = np.full(shape, MISSING, code_dtype(max(self.domain.sizes, default=1)))
+        set_codes(self.cells, self.ptr, self.domain.offsets, columns)
+        return columns
+
     def expectation(self, rank: int) -> Expectation:
         """Return the E-step for models of a rank."""
         return Expectation(self, rank)
@@ -255,11 +263,6 @@ class ColumnRows:
     def n_cells(self) -> int:
         """Number of cells, observed or not."""
         return self.columns.size
-
-    @property
-    def codes(self) -> Codes:
-        """The same rows as a table."""
-        return Codes(self.domain, self.columns.T)
 
     def expectation(self, rank: int) -> Expectation:
         """Return the E-step for models of a rank."""
@@ -483,6 +486,17 @@ def list_cells(columns, offsets, begin, end, ptr, cells):
             for c in range(count):
                 cells[ptr[k] + c] = cells[k * n_variables + c]
         ptr[k + 1] = ptr[k] + count
+
+
+@compiled
+def set_codes(cells, ptr, offsets, columns):
+    """Set columns[n, row] to the code of each observed cell; those of a row are in order."""
+    for row in range(len(ptr) - 1):
+        n = 0
+        for cell in cells[ptr[row] : ptr[row + 1]]:
+            while offsets[n + 1] <= cell:
+                n += 1
+            columns[n, row] = cell - offsets[n]
 
 
 @compiled
