@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import resource
 import subprocess
@@ -20,7 +21,7 @@ from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.objective import CoupledLeastSquares, Point
 from jointpmf.solvers.rows import ColumnRows, Rows
 from jointpmf.solvers.starts import random_point
-from jointpmf.threads import one_blas_thread
+from jointpmf.threads import n_threads, one_blas_thread
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
@@ -192,7 +193,15 @@ def main() -> None:
     """Print all figures."""
     with one_blas_thread:
         lines = exactness() + against_tables() + against_em() + linearity()
-    print_lines("All subsets from rows", lines + big_fits())
+    lines += big_fits()
+    print_lines("All subsets from rows", lines)
+    table = [
+        f"| {' | '.join(line)} |" for line in [("what", "measured", "beside it", "asked"), *lines]
+    ]
+    table.insert(1, "|---|---|---|---|")
+    about = f"{datetime.date.today()}, {n_threads()} threads (`python -m benchmarks.scale`)."
+    text = "\n".join(["# A thousand variables", "", about, "", *table, "", "![](scale.png)", ""])
+    (RESULTS / "scale.md").write_text(text)
 
 
 if __name__ == "__main__":
