@@ -111,14 +111,14 @@ def lines_of(
 ) -> list[tuple[str, str, str, str]]:
     """Return what was measured, line by line."""
     codes = n_rows * N_VARIABLES
-    passes = {"one pass in steps": 1, EM_PHASE: 2 * MAX_ITER + 1}
+    passes = {PHASES["all rows were"]: 1, EM_PHASE: 2 * MAX_ITER + 1}
     lines = [("peak memory", f"{peak / 1e6:.0f} MB", "", f"below {BUDGET / 1e6:.0f} MB")]
     for name, seconds in times.items():
         beside = ""
         if name in passes:
             speed = passes[name] * codes / seconds
-            beside = f"at most {passes[name]} passes over {codes / 1e6:.0f} MB of codes: "
-            beside += f"{speed / 1e6:.0f} MB/s"
+            most = f"at most {passes[name]} passes over " if passes[name] > 1 else ""
+            beside = f"{most}{codes / 1e6:.0f} MB of codes: {speed / 1e6:.0f} MB/s"
         elif "sample" not in name:
             beside = f"{file_size / 1e6:.0f} MB of Parquet: {file_size / seconds / 1e6:.0f} MB/s, "
             beside += f"{codes / seconds / 1e6:.1f} million cells/s"
