@@ -32,6 +32,7 @@ bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.conditional
 	$(BIN)/python -m benchmarks.imputation
 	$(BIN)/python -m benchmarks.classification
+	$(BIN)/python -m benchmarks.distributed
 
 format: .venv/test
 	$(BIN)/ruff format .
