@@ -35,6 +35,7 @@ bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.classification
 	$(BIN)/python -m benchmarks.streaming
 	$(BIN)/python -m benchmarks.scale
+	$(BIN)/python -m benchmarks.distributed
 
 format: .venv/test
 	$(BIN)/ruff format .

@@ -259,6 +259,15 @@ class TestLikelihood:
         assert same_bits(found[0].pmf, found[1].pmf)
         assert same_bits(found[0].pmf, found[2].pmf)
 
+    @pytest.mark.usefixtures("on_cluster")
+    def test_nor_on_how_the_model_travels(self, monkeypatch):
+        frame = dd.from_pandas(TABLE, npartitions=3)
+        found = []
+        for most in (2**20, 0):
+            monkeypatch.setattr("jointpmf.distributed.MAX_COPIES", most)
+            found.append(jp.fit_rows(frame, 3, start=START, max_iter=2))
+        assert same_bits(found[0].pmf, found[1].pmf)
+
     def test_a_start_that_forbids_rows_is_lifted(self):
         factors = [np.array(factor) for factor in START.factors]
         factors[0] = np.array([[1.0] * 3, [0.0] * 3, [0.0] * 3])

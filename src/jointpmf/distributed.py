@@ -52,6 +52,10 @@ MAX_LEVELS = 100_000
 GROUP = 16
 """Sums that one task adds; a power of two, so that the pairs are those of one large tree."""
 
+MAX_COPIES = 2**20
+"""Bytes of a task that goes to Dask's partitions one by one, which is faster; a larger one goes to
+its workers, and from one to the next."""
+
 MAX_BYTES = 2**31 - 1
 """Of what Spark can keep of one partition."""
 
@@ -280,9 +284,16 @@ def _dask_total(task: Any, items: Sequence[Any]) -> Any:
 
 
 def _dask_shares(task: Any, items: Sequence[Any]) -> list[Any]:
+    """Return what a task will make of each item.
+
+    The task is in the graph: what is scattered would be lost for good with a worker.
+    """
+    import cloudpickle
     import dask
 
-    # in the graph, once: what is scattered would be lost for good with a worker
+    if len(cloudpickle.dumps(task)) * len(items) <= MAX_COPIES:
+        run = dask.delayed(partial(_share, task), pure=False)
+        return [run(item) for item in items]
     carried = dask.delayed(task, traverse=False)
     return [dask.delayed(_share)(carried, item) for item in items]
 
