@@ -349,7 +349,7 @@ class TestAnswers:
 class Script:
     """A solver whose objectives are written down; the point says which iteration it is."""
 
-    floor = -np.inf
+    floor, resolution = -np.inf, 0.0
 
     def __init__(self, objectives, relative=False):
         self.domain = jp.Domain.of_sizes([2])

@@ -303,7 +303,7 @@ class TestMarginalsMethod:
         weights = np.random.default_rng(0).random(len(ROWS))
         options = {"max_iter": 50, "tol": 1e-9, "random_state": 3}
         marginals = jp.MarginalSet.from_table(ROWS, 2, weights, domain=DOMAIN)
-        expected = jp.fit_marginals(marginals, 3, **options)
+        expected = jp.fit_marginals(marginals, 3, weighting="counts", **options)
         found = fit(method="marginals", order=2, sample_weight=weights, **options)
         assert_same_bits(found.pmf, expected.pmf)
         assert found.objective == expected.objective

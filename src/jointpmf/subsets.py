@@ -42,6 +42,9 @@ implicit one; and of a row that is counted for one subset."""
 EXPECTED_SWEEPS = 50
 """Sweeps for which counting pays off or does not."""
 
+LEAST_SAVED = 1e8
+"""Nanoseconds of counting and sweeps that are never worth avoiding: tables are the surer way."""
+
 MOST_TABLE_CELLS = 2**27
 """Cells of all tables together that are counted at most; more would fill the memory."""
 
@@ -118,7 +121,8 @@ def is_better_implicit(
     counting = COUNTED_ROW * n_rows * math.comb(n_all, order)
     counted = EXPECTED_SWEEPS * COUNTED_CELL * n_cells * rank + counting
     row_and_gram = n_rows + n_patterns * rank / 2
-    return EXPECTED_SWEEPS * IMPLICIT_CELL * row_and_gram * n_all * rank < counted
+    implicit = EXPECTED_SWEEPS * IMPLICIT_CELL * row_and_gram * n_all * rank
+    return counted > LEAST_SAVED and implicit < counted
 
 
 def are_many(sizes: Sequence[int], order: int) -> bool:
