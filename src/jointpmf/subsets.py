@@ -115,9 +115,9 @@ def is_better_implicit(
     n_all = len(sizes)
     if not 2 <= order <= n_all:
         return False  # for the counting to complain about
-    n_cells = n_table_cells(sizes, order)
-    if n_cells > MOST_TABLE_CELLS:
+    if are_many(sizes, order):
         return True
+    n_cells = n_table_cells(sizes, order)
     counting = COUNTED_ROW * n_rows * math.comb(n_all, order)
     counted = EXPECTED_SWEEPS * COUNTED_CELL * n_cells * rank + counting
     row_and_gram = n_rows + n_patterns * rank / 2
