@@ -158,9 +158,9 @@ def fit_rows(
             "sample_weight": sample_weight is not None,
             "bins": bins is not None,
         }
-        if any(asked.values()):
-            name = next(name for name, is_asked in asked.items() if is_asked)
-            raise JointPMFError(f"{name} does not apply to a {engine} table: leave it out")
+        for name, is_asked in asked.items():
+            if is_asked:
+                raise JointPMFError(f"{name} does not apply to a {engine} table: leave it out")
         options = loop_options(max_iter, tol, callback)
         plan = FitPlan(rank, start, smoothing, towards, options)
         kept = (checkpoint, checkpoint_every)
