@@ -11,7 +11,6 @@ import jointpmf as jp
 from jointpmf import table_files
 from jointpmf.table_files import (
     _Coder,
-    all_codes,
     coded_batches,
     codes_in,
     learned_domain,
@@ -37,6 +36,10 @@ WRITERS = {
     ),
     "t.parquet": lambda table, path: table.write_parquet(path, row_group_size=33),
 }
+
+
+def all_codes(table, domain):
+    return jp.Codes(domain, np.concatenate([codes.array for codes in codes_in(table, domain)]))
 
 
 @pytest.fixture

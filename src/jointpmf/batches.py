@@ -15,7 +15,7 @@ from jointpmf.encoding import Codes, LevelUnion, check_is_domain, encode
 from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
 from jointpmf.fit import fit_marginals
 from jointpmf.fit_plan import FitData, FitPlan, check_table
-from jointpmf.likelihood import checked_start, loop_options
+from jointpmf.likelihood import LIKELIHOOD_STARTS, loop_options
 from jointpmf.marginals import MarginalCounts, names_of_order
 from jointpmf.parts import (
     PartedRows,
@@ -28,7 +28,7 @@ from jointpmf.parts import (
 from jointpmf.pmf import JointPMF, seeded_generator
 from jointpmf.solvers.loop import Callback, Solution, Status
 from jointpmf.solvers.rows import ColumnRows
-from jointpmf.solvers.starts import mixed
+from jointpmf.solvers.starts import checked_start, mixed
 from jointpmf.spool import Spool
 from jointpmf.stepwise import STEP_ROWS, Stepwise
 from jointpmf.threads import one_blas_thread
@@ -111,9 +111,7 @@ def fit_batches(
     one_of(method, ("likelihood", "marginals"), "method")
     towards = one_of(towards, ("uniform", "marginal"), "towards")
     smoothing = at_least_zero(smoothing, "smoothing")
-    if callback is not None and not callable(callback):
-        raise JointPMFError(f"the callback must be callable, not {callback!r}")
-    options = loop_options(max_iter, tol) | {"callback": callback}
+    options = loop_options(max_iter, tol, callback)
     source = _Batches(batches)
     domain = source.learned_domain() if domain is None else domain
     check_is_domain(domain)
@@ -131,7 +129,8 @@ def fit_batches(
             random_state=random_state,
             **options,
         )
-    plan = FitPlan(rank, checked_start(start, domain, rank), smoothing, towards, options)
+    begin = checked_start(start, LIKELIHOOD_STARTS, domain, rank, "table's")
+    plan = FitPlan(rank, begin, smoothing, towards, options)
     generator = seeded_generator(random_state)
     with one_blas_thread:
         if source.is_read_once:

@@ -24,7 +24,7 @@ from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.loop import Callback, Solution, Solver, Status, iterate
 from jointpmf.solvers.newton import Newton
 from jointpmf.solvers.objective import CoupledLeastSquares, Point
-from jointpmf.solvers.starts import random_point
+from jointpmf.solvers.starts import checked_start, random_point
 from jointpmf.threads import one_blas_thread
 
 logger = logging.getLogger("jointpmf")
@@ -43,6 +43,9 @@ is then a flat valley, in which one point is as good as another."""
 
 AGREEMENT = 1e-6
 """Relative difference up to which two fits have found the same objective."""
+
+COUPLED_STARTS = ("auto", "algebraic", "random")
+"""Where a fit to marginals may begin, besides at a model."""
 
 PATIENCE = 50
 """Iterations after which a fit ends that has not improved on what validates it."""
@@ -244,16 +247,9 @@ def _start(
     generator: np.random.Generator,
 ) -> _Start:
     """Return where to begin, and why there."""
+    start = checked_start(start, COUPLED_STARTS, marginals.domain, problem.rank, "marginals'")
     if isinstance(start, JointPMF):
-        if start.domain != marginals.domain or start.rank != problem.rank:
-            raise JointPMFError(
-                f"the start {start!r} is not of rank {problem.rank} over the marginals' domain"
-            )
         return _Start(Point.of_pmf(start), "given", "a JointPMF")
-    if not isinstance(start, str) or start not in ("auto", "algebraic", "random"):
-        raise JointPMFError(
-            f"start must be 'auto', 'algebraic', 'random' or a JointPMF, not {start!r}"
-        )
     reason = "as asked"
     if start != "random":
         with one_blas_thread:

@@ -266,7 +266,7 @@ class FitJob:
             return replace(found, start=f"{found.start}, on a sample of {codes.n_rows} rows")
         limits = {"max_iter": MAX_ITER, "tol": TOL} | self._limits()
         smoothing = at_least_zero(self.smoothing or 0.0, "smoothing")
-        options = loop_options(**limits) | {"callback": watch}
+        options = loop_options(**limits, callback=watch)
         generator = np.random.default_rng(self.seed)
         if self.checkpoint is not None:
             identity = {

@@ -12,7 +12,7 @@ from jointpmf.checkpoint import Checkpoint, CheckpointError
 from jointpmf.distributed import distributed_rows, engine_of
 from jointpmf.domain import Domain
 from jointpmf.encoding import Bins, encode
-from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
+from jointpmf.errors import JointPMFError, at_least_zero, one_of, whole_number
 from jointpmf.files import PathLike
 from jointpmf.fit import fit_marginals
 from jointpmf.fit_plan import (
@@ -30,10 +30,14 @@ from jointpmf.parts import fit_parted_rows
 from jointpmf.pmf import JointPMF, average, seeded_generator
 from jointpmf.solvers.loop import Callback, Restart, Solution, Status
 from jointpmf.solvers.rows import TableRows, mean_log_likelihood
+from jointpmf.solvers.starts import checked_start
 from jointpmf.subsets import fit_subsets
 from jointpmf.threads import one_blas_thread
 
 logger = logging.getLogger("jointpmf")
+
+LIKELIHOOD_STARTS = ("auto", "rows", "factors", "random")
+"""Where maximum likelihood may begin, besides at a model."""
 
 
 def fit_rows(
@@ -175,7 +179,7 @@ def fit_rows(
         )
     options = loop_options(max_iter, tol, callback)
     check_table(codes, weights)
-    begin = checked_start(start, codes.domain, rank)
+    begin = checked_start(start, LIKELIHOOD_STARTS, codes.domain, rank, "table's")
     generator = seeded_generator(random_state)
     if checkpoint is not None:
         identity = {
@@ -232,7 +236,8 @@ def _fit_on_workers(
                 checkpoint_every=every,
                 **plan.options,
             )
-        plan = replace(plan, start=checked_start(plan.start, rows.domain, plan.rank))
+        start = checked_start(plan.start, LIKELIHOOD_STARTS, rows.domain, plan.rank, "table's")
+        plan = replace(plan, start=start)
         if rows.levels.n_empty:
             logger.info("%d rows have no observed cell and are ignored", rows.levels.n_empty)
         generator = seeded_generator(random_state)
@@ -329,21 +334,6 @@ def _log_what_is_odd(rows: TableRows, rank: int) -> None:
         logger.warning(
             "the rank %d is larger than the number of distinct rows, %d", rank, len(rows)
         )
-
-
-def checked_start(start: Any, domain: Domain, rank: int) -> str | JointPMF:
-    """Return where to begin, checked."""
-    if isinstance(start, JointPMF):
-        if start.domain != domain or start.rank != rank:
-            raise JointPMFError(
-                f"the start {start!r} is not of rank {rank} over the table's domain"
-            )
-        return start
-    if not isinstance(start, str) or start not in ("auto", "rows", "factors", "random"):
-        raise JointPMFError(
-            f"start must be 'auto', 'rows', 'factors', 'random' or a JointPMF, not {shown(start)}"
-        )
-    return start
 
 
 def loop_options(max_iter: Any, tol: Any, callback: Any = None) -> dict[str, Any]:

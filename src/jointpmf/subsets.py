@@ -13,9 +13,9 @@ import numpy as np
 
 from jointpmf.checkpoint import Checkpoint
 from jointpmf.encoding import Codes
-from jointpmf.errors import JointPMFError
 from jointpmf.files import PathLike
 from jointpmf.fit import (
+    COUPLED_STARTS,
     VALLEY_TOL,
     default_solver,
     fit_marginals,
@@ -30,7 +30,7 @@ from jointpmf.solvers.implicit import REFRESH, ImplicitLeastSquares
 from jointpmf.solvers.loop import Solution, Status, iterate
 from jointpmf.solvers.objective import Point
 from jointpmf.solvers.rows import ColumnRows
-from jointpmf.solvers.starts import point_of_all_subsets, random_point
+from jointpmf.solvers.starts import checked_start, point_of_all_subsets, random_point
 from jointpmf.threads import one_blas_thread
 
 logger = logging.getLogger("jointpmf")
@@ -50,6 +50,9 @@ MOST_TABLE_CELLS = 2**27
 
 MANY_SUBSETS = 20_000
 """Tables of which there are more are hardly worth counting."""
+
+MOST_JUDGED = 300_000
+"""Subsets from which it is told whether the model is unique; more would take minutes to list."""
 
 N_RANDOM = 3
 """Random starts where the closed form does not apply."""
@@ -104,7 +107,7 @@ def fit_subsets(
 
 def is_cheaper_implicitly(codes: Codes, rank: int, order: int) -> bool:
     """Tell whether sweeps over the rows cost less than counting all tables and sweeps over them."""
-    n_patterns = 1 if (codes.array >= 0).all() else codes.n_rows
+    n_patterns = 1 if codes.array.min(initial=0) >= 0 else codes.n_rows  # no second table
     return is_better_implicit(codes.domain.sizes, codes.n_rows, n_patterns, rank, order)
 
 
@@ -148,16 +151,9 @@ def _fit_implicitly(
 ) -> Solution:
     domain, rank = problem.domain, problem.rank
     point, reason = None, "as asked"
+    start = checked_start(start, COUPLED_STARTS, domain, rank, "table's")
     if isinstance(start, JointPMF):
-        if start.domain != domain or start.rank != rank:
-            raise JointPMFError(
-                f"the start {start!r} is not of rank {rank} over the table's domain"
-            )
         point, reason = Point.of_pmf(start), "given: a JointPMF"
-    elif start not in ("auto", "algebraic", "random"):
-        raise JointPMFError(
-            f"start must be 'auto', 'algebraic', 'random' or a JointPMF, not {start!r}"
-        )
     elif start != "random":
         found = point_of_all_subsets(problem, generator)
         if found is not None:
@@ -196,7 +192,8 @@ def _best_of_random(
 def _is_unique(problem: ImplicitLeastSquares, generator: np.random.Generator) -> bool | None:
     """Tell whether all marginals of the order determine the model; None if that takes too long."""
     domain = problem.domain
-    if problem.rank * (1 + sum(domain.sizes)) > MAX_PARAMETERS:
+    n_parameters = problem.rank * (1 + sum(domain.sizes))
+    if n_parameters > MAX_PARAMETERS or problem.n_subsets > MOST_JUDGED:
         return None
     subsets = list(combinations(range(len(domain)), problem.order))
     return is_unique(Curvature(domain, subsets, np.ones(len(subsets))), problem.rank, generator)

@@ -486,22 +486,6 @@ def coded_batches(
         n_rows += len(batch)
 
 
-def all_codes(table: TableFile, domain: Domain) -> Codes:
-    """Return the codes of all rows.
-
-    Examples
-    --------
-    >>> domain = Domain([Variable("a", (1, 2))])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pl.DataFrame({"a": [2, 1, None]}).write_parquet(f"{folder}/t.parquet")
-    ...     with open_table(f"{folder}/t.parquet") as table:
-    ...         all_codes(table, domain).array[:, 0].tolist()
-    [1, 0, -1]
-    """
-    arrays = [codes.array for codes in codes_in(table, domain)]
-    return Codes(domain, np.concatenate(arrays))
-
-
 def codes_in(table: TableFile, domain: Domain) -> Iterator[Codes]:
     """Yield the codes of the rows, some at a time; there is at least one row.
 

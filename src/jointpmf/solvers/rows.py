@@ -8,6 +8,7 @@ neither on the number of threads nor on the size of a block (docs/math.md, eq. 2
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Protocol
@@ -105,8 +106,37 @@ def marginal_of_counts(counts: np.ndarray, domain: Domain) -> np.ndarray:
     return np.divide(counts, totals, out=uniform, where=totals > 0)
 
 
+class _Weighted(ABC):
+    """What rows with weights have in common, whichever way their cells are kept."""
+
+    domain: Domain
+    weights: np.ndarray
+
+    @property
+    @abstractmethod
+    def counts(self) -> np.ndarray:
+        """How often each level of each variable was seen."""
+
+    def __len__(self) -> int:
+        """Return the number of rows that are kept."""
+        return len(self.weights)
+
+    @cached_property
+    def total(self) -> float:
+        """The weight of all rows."""
+        return float(self.weights.sum())
+
+    @cached_property
+    def marginal(self) -> np.ndarray:
+        """The probability of each level of each variable, over the rows that observe it.
+
+        A variable that no row observes, as may be in a sample of rows, is uniform.
+        """
+        return marginal_of_counts(self.counts, self.domain)
+
+
 @dataclass(frozen=True)
-class Rows:
+class Rows(_Weighted):
     """The distinct rows of a table: their observed cells, and how often each was seen.
 
     Attributes
@@ -147,28 +177,11 @@ class Rows:
             cells[ptr[begin] : ptr[end]] = room[: own[end - begin]]
         return cls(domain, cells, ptr, weights, n_empty)
 
-    def __len__(self) -> int:
-        """Return the number of distinct rows."""
-        return len(self.weights)
-
-    @cached_property
-    def total(self) -> float:
-        """The weight of all rows."""
-        return float(self.weights.sum())
-
     @cached_property
     def counts(self) -> np.ndarray:
         """How often each level of each variable was seen."""
         weights = np.repeat(self.weights, np.diff(self.ptr))
         return np.bincount(self.cells, weights, minlength=int(self.domain.offsets[-1]))
-
-    @cached_property
-    def marginal(self) -> np.ndarray:
-        """The probability of each level of each variable, over the rows that observe it.
-
-        A variable that no row observes, as may be in a sample of rows, is uniform.
-        """
-        return marginal_of_counts(self.counts, self.domain)
 
     @property
     def n_cells(self) -> int:
@@ -209,7 +222,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class ColumnRows:
+class ColumnRows(_Weighted):
     """Rows that stay columns of codes, as small as they came; cells are listed when needed.
 
     Attributes
@@ -230,21 +243,17 @@ class ColumnRows:
         """Return the rows of a table: the distinct ones where that is much less, else all."""
         if _often_repeat(codes):
             return cls(codes.domain, *_distinct_columns(codes, sample_weight))
+        return cls.as_they_are(codes, sample_weight)
+
+    @classmethod
+    def as_they_are(cls, codes: Codes, sample_weight: np.ndarray | None = None) -> ColumnRows:
+        """Return all rows of a table, whose codes are not copied."""
         weights = np.ones(codes.n_rows) if sample_weight is None else sample_weight
         empty = np.flatnonzero(n_observed(codes.columns) == 0)
         if len(empty):
             weights = weights.copy()
             weights[empty] = 0.0
         return cls(codes.domain, codes.columns, weights, len(empty))
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.weights)
-
-    @cached_property
-    def total(self) -> float:
-        """The weight of all rows."""
-        return float(self.weights.sum())
 
     @cached_property
     def counts(self) -> np.ndarray:
@@ -253,11 +262,6 @@ class ColumnRows:
         for n, first in enumerate(self.domain.offsets[:-1]):
             add_level_counts(self.columns[n], self.weights, counts[first:])
         return counts
-
-    @cached_property
-    def marginal(self) -> np.ndarray:
-        """The probability of each level of each variable, over the rows that observe it."""
-        return marginal_of_counts(self.counts, self.domain)
 
     @property
     def n_cells(self) -> int:
@@ -286,7 +290,7 @@ def rows_of_codes(codes: Codes, sample_weight: np.ndarray | None = None) -> Tabl
     size = codes.array.size * np.dtype(cell_dtype(codes.domain)).itemsize
     if size <= MOST_LISTED or _often_repeat(codes):
         return Rows.of_codes(codes, sample_weight)
-    return ColumnRows.of_codes(codes, sample_weight)
+    return ColumnRows.as_they_are(codes, sample_weight)
 
 
 def cell_dtype(domain: Domain) -> type[np.unsignedinteger]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 
 from jointpmf.counting import count_tables
 from jointpmf.domain import Domain
 from jointpmf.encoding import Codes
+from jointpmf.errors import JointPMFError, shown
 from jointpmf.pmf import JointPMF
 from jointpmf.solvers import kernels
 from jointpmf.solvers.algebraic import Groups, grown, point_of_groups, room_of
@@ -46,6 +48,22 @@ def random_point(domain: Domain, rank: int, generator: np.random.Generator) -> P
     """Return equal weights and columns drawn uniformly from the simplex."""
     columns = [generator.dirichlet(np.ones(size), rank).T for size in domain.sizes]
     return Point(np.full(rank, 1 / rank), np.concatenate(columns))
+
+
+def checked_start(
+    start: Any, kinds: tuple[str, ...], domain: Domain, rank: int, whose: str
+) -> str | JointPMF:
+    """Return a start that is one of some kinds, or a model of that rank over that domain."""
+    if isinstance(start, JointPMF):
+        if start.domain != domain or start.rank != rank:
+            raise JointPMFError(
+                f"the start {start!r} is not of rank {rank} over the {whose} domain"
+            )
+        return start
+    if not isinstance(start, str) or start not in kinds:
+        listed = ", ".join(map(repr, kinds))
+        raise JointPMFError(f"start must be {listed} or a JointPMF, not {shown(start)}")
+    return start
 
 
 def mixed(point: Point, marginal: np.ndarray, part: float) -> Point:
