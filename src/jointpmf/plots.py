@@ -12,6 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import cycle
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -66,7 +68,9 @@ STYLE: dict[Any, Any] = {
     "axes.titlesize": "medium",
     "figure.constrained_layout.use": True,
     "font.size": 9.0,
-    "legend.frameon": False,
+    "legend.edgecolor": "none",
+    "legend.facecolor": "inherit",
+    "legend.framealpha": 0.75,
     "lines.linewidth": 1.5,
     "lines.markersize": 4.5,
 }
@@ -74,8 +78,10 @@ STYLE: dict[Any, Any] = {
 REFERENCE_LINES = ("--", "-", ":", "-.")
 """How the lines of methods without a rank are drawn, in this order."""
 
-MOST_LEVELS, MOST_COMPONENTS, MOST_VARIABLES = 70, 30, 40
+MOST_LEVELS, MOST_COMPONENTS, MOST_VARIABLES = 80, 30, 40
 """What a heat map shows of a large model unless it is told which variables."""
+
+TELLING = "those that tell most"
 
 MOST_POINTS, N_WORST = 2000, 3
 """Cells of marginals that are drawn one by one, and those that are named."""
@@ -139,7 +145,7 @@ def convergence(solution: Solution, ax: Axes | None = None) -> Axes:
         ax.set(xlabel="iteration", ylabel=f"objective: {unit}")
         if np.isnan(objective).all():
             return _say(ax, "There is no iteration to draw.")
-        right = ax if _is_alike(objective, held_out) else _right_of(ax, "validation part")
+        right = ax if _is_alike(objective, held_out) else _right_of(ax)
         ax.plot(iterations, objective, color=BLUE, label="objective")
         judge, judged = ax, objective
         if not np.isnan(held_out).all():
@@ -160,10 +166,11 @@ def _is_alike(objective: np.ndarray, held_out: np.ndarray) -> bool:
     return bool(abs(first - second) < max(abs(first), np.ptp(objective[~np.isnan(objective)])) / 2)
 
 
-def _right_of(ax: Axes, label: str) -> Axes:
+def _right_of(ax: Axes) -> Axes:
+    """Return an Axes for the validation part, with its scale at the right."""
     right = ax.twinx()
     right.spines["right"].set_visible(True)
-    right.set_ylabel(label)
+    right.set_ylabel("validation part", color=VERMILION)
     return right
 
 
@@ -182,13 +189,21 @@ def _mark_ends(ax: Axes, at: int, restarts: Sequence[Restart]) -> None:
 
 
 def _scale(ax: Axes, objective: np.ndarray, n_iter: int) -> None:
-    """Choose scales: decades where the objective falls by some, else iterations by decades."""
+    """Show decades of the objective, and of iterations, where most would be in a corner else."""
     lowest, highest = np.nanmin(objective), np.nanmax(objective)
+    heights = objective
     if lowest > 0 and highest > 10 * lowest:
         ax.set_yscale("log")
-    elif n_iter > 50:
+        heights = np.log(objective)
+    elif highest - lowest < 1e-6 * abs(lowest):  # rounding is no fall
+        ax.set_ylim(lowest - 1e-3 * abs(lowest), highest + 1e-3 * abs(lowest))
+    left = heights - np.nanmin(heights)
+    if n_iter > 50 and left[n_iter // 10] < 0.1 * left[0]:
         ax.set_xscale("symlog", linthresh=1)
-        ax.set_xlim(0, 1.15 * n_iter)
+        ax.set_xlim(0, 1.2 * n_iter)
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+    else:
+        _whole_numbers(ax)
 
 
 def _legend(ax: Axes, right: Axes) -> None:
@@ -237,7 +252,7 @@ def marginal_fit(
     _check_kind(marginals, MarginalSet, "marginal_fit")
     cells = _Cells.of(pmf, marginals)
     top = 1.05 * max(cells.observed.max(), cells.fitted.max())
-    with _drawing(ax, 5.2, 4.8) as ax:
+    with _drawing(ax, 5.6, 4.9) as ax:
         _draw_cells(ax, cells, top)
         noise = cells.noise
         curve = np.linspace(0, math.sqrt(top), 200)
@@ -248,11 +263,10 @@ def marginal_fit(
             ax.fill_between(curve**2, low, high, color=GREY, alpha=0.2, lw=0, label=label)
         for k, marker in zip(cells.worst(math.sqrt(top)), MARKERS, strict=False):
             at = cells.fitted[k], cells.observed[k]
-            ax.plot(*at, marker, color=VERMILION, ms=6, ls="", label=cells.name(k))
+            ax.plot(*at, marker, color=VERMILION, ms=6, label=cells.name(k))
         _square_roots(ax, top)
         ax.set(xlabel="fitted probability", ylabel="observed probability", aspect="equal")
-        if ax.get_legend_handles_labels()[0]:
-            ax.legend(loc="upper left", borderaxespad=0)
+        ax.legend(loc="upper left", borderaxespad=0.3, fontsize="small")
     return ax
 
 
@@ -293,10 +307,11 @@ class _Cells(NamedTuple):
         size = math.prod(marginal.table.shape)
         codes = np.unravel_index(cell - (ends[which] - size), marginal.table.shape)
         parts = [
-            f"{_short(name, 14)} = {_short(self.marginals.domain[name].levels[code], 14)}"
+            f"{_short(name, 16)} = {_short(self.marginals.domain[name].levels[code], 16)}"
             for name, code in zip(marginal.names, codes, strict=True)
         ]
-        return f"{', '.join(parts)}\n{self.observed[cell]:.3g}, fitted {self.fitted[cell]:.3g}"
+        parts.append(f"{self.observed[cell]:.3g}, fitted {self.fitted[cell]:.3g}")
+        return "\n".join(parts)
 
 
 def _flat(marginals: MarginalSet) -> np.ndarray:
@@ -306,8 +321,8 @@ def _flat(marginals: MarginalSet) -> np.ndarray:
 def _draw_cells(ax: Axes, cells: _Cells, top: float) -> None:
     n_cells = len(cells.observed)
     if n_cells <= MOST_POINTS:
-        alpha = min(1.0, 0.25 + 20 / n_cells)
-        ax.plot(cells.fitted, cells.observed, "o", color=BLUE, ms=3.5, alpha=alpha, mew=0)
+        (dots,) = ax.plot(cells.fitted, cells.observed, "o", color=BLUE, label=f"{n_cells:,} cells")
+        dots.set(markersize=3.5, markeredgewidth=0, alpha=min(1.0, 0.25 + 20 / n_cells))
         return
     edges = np.linspace(0, math.sqrt(top), 81)
     roots = np.sqrt(cells.fitted), np.sqrt(cells.observed)
@@ -320,7 +335,7 @@ def _draw_cells(ax: Axes, cells: _Cells, top: float) -> None:
         norm="log",
         rasterized=True,
     )
-    ax.figure.colorbar(mesh, ax=ax, label="cells", shrink=0.7)
+    ax.figure.colorbar(mesh, ax=ax, label=f"how many of {n_cells:,} cells", shrink=0.7)
 
 
 def _square_roots(ax: Axes, top: float) -> None:
@@ -372,13 +387,14 @@ def factors(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | None =
     labels = [text for v in part.domain for text in (v.name, *v.levels)]
     heads = [part.domain.offsets[n] + n for n in range(len(part.domain))]
     notes = [
-        _some(len(part.domain), len(pmf.domain), "variables") if names is None else "",
+        _some(len(part.domain), len(pmf.domain), "variables", TELLING) if names is None else "",
         _some(len(order), pmf.rank, "components", f"{part.weights[order].sum():.0%} of the weight"),
     ]
-    with _drawing(ax, 2.6 + 0.5 * max(len(order), 4), 1.3 + 0.19 * len(rows)) as ax:
-        _heat_map(ax, rows, 1.0, "P(level | component)", "{:.2f}")
+    width = 0.5 if len(order) <= 12 else 0.32
+    with _drawing(ax, 2.6 + width * max(len(order), 4), 1.3 + 0.19 * len(rows)) as ax:
+        _heat_map(ax, rows, 1.0, "P(level | component)")
         _label_rows(ax, [_short(text, 24) for text in labels], heads)
-        weights = [f"{f}\n{100 * part.weights[f]:.3g}%" for f in order]
+        weights = [f"{f}\n{100 * part.weights[f]:.2g}%" for f in order]
         ax.xaxis.tick_top()
         ax.xaxis.set_label_position("top")
         size = _label_size(_cell_points(ax, rows.shape)[0] / 3)
@@ -510,14 +526,16 @@ def dependencies(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | N
         raise JointPMFError("dependencies are those of two variables or more")
     information = pairwise_mutual_information(part)
     np.fill_diagonal(information, np.nan)
-    note = _some(count, len(pmf.domain), "variables") if names is None else ""
+    note = _some(count, len(pmf.domain), "variables", TELLING) if names is None else ""
     side = 2.0 + min(max(0.42 * count, 2.0), 8.0)
     with _drawing(ax, side + 0.8, side) as ax:
-        _heat_map(ax, information, 0.5, "mutual information (nats)", "{:.2f}")
-        labels = [_short(name, 24) for name in part.domain.names]
-        _label_rows(ax, labels, [])
-        size = _label_size(_cell_points(ax, information.shape)[0])
-        ax.set_xticks(np.arange(count) + 0.5, labels, fontsize=size, rotation=90)
+        _heat_map(ax, information, 0.5, "mutual information (nats)")
+        room = min(_cell_points(ax, information.shape))
+        step = math.ceil(8 / room)  # names that have no room are left out
+        some, size = np.arange(0, count, step), _label_size(step * room)
+        labels = [_short(part.domain.names[n], 24) for n in some]
+        ax.set_xticks(some + 0.5, labels, fontsize=size, rotation=90)
+        ax.set_yticks(some + 0.5, labels, fontsize=size)
         ax.tick_params(length=0)
         ax.set(aspect="equal", title=_title([note]))
     return ax
@@ -532,8 +550,8 @@ def calibration(
     it is a case: it has a probability, and it happens or not. Cases are grouped by probability, in
     tenths; a point shows their mean probability and how often they happened, with an interval of
     95 % as if cases were independent. On the diagonal probabilities mean what they say; below it
-    they are too high. Grey bars count the cases, each of ten times as many a step higher. The
-    legend has the mean distance to the diagonal, weighted by cases.
+    they are too high. Bars show how many cases there are; the legend has their mean distance to
+    the diagonal.
 
     Use rows that the model was not fitted to. Of more than a hundred thousand cells, some rows are
     used. `coverage` tells how often what happens lies in sets of a probability.
@@ -555,7 +573,7 @@ def calibration(
     >>> pmf = jp.random_pmf(jp.Domain.of_sizes([3] * 4), rank=2, random_state=0)
     >>> ax = jp.plots.calibration(pmf, pmf.sample(500, random_state=0))
     >>> ax.get_xlabel(), ax.get_ylabel()
-    ('predicted probability', 'part that happened')
+    ('predicted probability', 'observed frequency')
     """
     _check_kind(pmf, JointPMF, "calibration")
     targets = pmf.domain.names if target is None else (pmf.domain[target].name,)
@@ -584,7 +602,7 @@ def calibration(
         )
         ax.set(
             xlabel="predicted probability",
-            ylabel="part that happened",
+            ylabel="observed frequency",
             xlim=(0, 1),
             ylim=(0, 1),
             aspect="equal",
@@ -675,6 +693,10 @@ def error_by_rank(
     ('rank', 'RMSE')
     """
     at, means, spread = _errors_by_rank(ranks, errors)
+    levels = dict(references or {})
+    for name, level in levels.items():
+        if not isinstance(level, Real) or not math.isfinite(level):
+            raise JointPMFError(f"the error of {shown(name)} must be a number, not {shown(level)}")
     with _drawing(ax) as ax:
         place = len(ax.containers)
         ax.errorbar(
@@ -683,9 +705,9 @@ def error_by_rank(
             spread,
             color=COLOURS[place % len(COLOURS)],
             marker=MARKERS[place % len(MARKERS)],
-            label=label,
+            label=None if label is None else _plain(label),
         )
-        for (name, level), line in zip((references or {}).items(), REFERENCE_LINES, strict=False):
+        for (name, level), line in zip(levels.items(), cycle(REFERENCE_LINES), strict=False):
             ax.axhline(level, color=_ink(ax), ls=line, lw=1.2, label=_plain(name))
         ax.margins(y=0.08)
         ax.set(xlabel="rank", ylabel=measure)
@@ -761,11 +783,9 @@ def _plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _some(count: int, total: int, what: str, more: str = "") -> str:
+def _some(count: int, total: int, what: str, which: str) -> str:
     """Say how many are shown, if not all are."""
-    if count == total:
-        return ""
-    return f"{count:,} of {total:,} {what}" + (f" ({more})" if more else "")
+    return "" if count == total else f"{count:,} of {total:,} {what} ({which})"
 
 
 def _title(notes: Iterable[str]) -> str:
@@ -788,26 +808,24 @@ def _label_size(room: float) -> float:
     return min(max(0.9 * room, 4.0), 9.0)
 
 
-def _heat_map(ax: Axes, values: np.ndarray, power: float, label: str, number: str) -> None:
+def _heat_map(ax: Axes, values: np.ndarray, power: float, label: str) -> None:
     """Draw values from zero on as colours, the first row on top, with numbers that have room."""
     from matplotlib.colors import PowerNorm
 
-    top = float(np.nanmax(values)) or 1.0
-    norm = PowerNorm(power, 0, top)
-    width, height = _cell_points(ax, values.shape)
-    mesh = ax.pcolormesh(
-        np.ma.masked_invalid(values), cmap=_heat_colours(), norm=norm, rasterized=True
-    )
-    if min(width, height) > 6:
-        mesh.set(edgecolor=ax.get_facecolor(), linewidth=0.6)
+    norm = PowerNorm(power, 0, float(np.nanmax(values)) or 1.0)
+    colours = _heat_colours()
+    mesh = ax.pcolormesh(np.ma.masked_invalid(values), cmap=colours, norm=norm, rasterized=True)
     ax.invert_yaxis()
     ax.spines[:].set_visible(False)
-    ax.figure.colorbar(mesh, ax=ax, label=label, aspect=25, shrink=0.6, anchor=(0, 1))
-    if width < 22 or height < 9:
+    width, height = _cell_points(ax, values.shape)
+    shrink = min(0.8, 180 / (height * len(values)))
+    ax.figure.colorbar(mesh, ax=ax, label=label, aspect=18, shrink=shrink, anchor=(0, 1))
+    if min(width, height) > 6:
+        mesh.set(edgecolor=ax.get_facecolor(), linewidth=0.6)
+    if width < 24 or height < 9:
         return
     for (row, column), value in np.ndenumerate(values):
-        if not np.isnan(value):
+        if value >= 0.005:  # NaN is not
             colour = "white" if norm(value) > 0.55 else "0.15"
             at = column + 0.5, row + 0.5
-            text = number.format(value)
-            ax.text(*at, text, ha="center", va="center", fontsize=7, color=colour)
+            ax.text(*at, f"{value:.2f}", ha="center", va="center", fontsize=7, color=colour)
