@@ -147,14 +147,16 @@ def convergence(solution: Solution, ax: Axes | None = None) -> Axes:
             return _say(ax, "There is no iteration to draw.")
         right = ax if _is_alike(objective, held_out) else _right_of(ax)
         ax.plot(iterations, objective, color=BLUE, label="objective")
-        judge, judged = ax, objective
+        judged = objective
+        best = len(objective) - 1 - int(np.nanargmin(objective[::-1]))  # the last one of equals
         if not np.isnan(held_out).all():
             right.plot(iterations, held_out, color=VERMILION, ls="--", label="validation part")
-            judge, judged = right, held_out
-        _mark_best(judge, iterations, judged)
+            judged, best = held_out, int(np.nanargmin(held_out))
+        label = f"best: iteration {iterations[best]:,}"
+        right.plot(iterations[best], judged[best], "o", color=_ink(ax), label=label, zorder=3)
         _mark_ends(ax, int(iterations[-1]), solution.restarts)
         _scale(ax, objective, int(iterations[-1]))
-        _legend(ax, right)
+        _legend(right, *dict.fromkeys((ax, right)))
     return ax
 
 
@@ -172,12 +174,6 @@ def _right_of(ax: Axes) -> Axes:
     right.spines["right"].set_visible(True)
     right.set_ylabel("validation part", color=VERMILION)
     return right
-
-
-def _mark_best(ax: Axes, iterations: np.ndarray, judged: np.ndarray) -> None:
-    best = int(np.nanargmin(judged))
-    label = f"best: iteration {iterations[best]:,}"
-    ax.plot(iterations[best], judged[best], "o", color=_ink(ax), label=label, zorder=3)
 
 
 def _mark_ends(ax: Axes, at: int, restarts: Sequence[Restart]) -> None:
@@ -198,19 +194,12 @@ def _scale(ax: Axes, objective: np.ndarray, n_iter: int) -> None:
     elif highest - lowest < 1e-6 * abs(lowest):  # rounding is no fall
         ax.set_ylim(lowest - 1e-3 * abs(lowest), highest + 1e-3 * abs(lowest))
     left = heights - np.nanmin(heights)
-    if n_iter > 50 and left[n_iter // 10] < 0.1 * left[0]:
+    if n_iter > 50 and left[len(left) // 10] < 0.1 * left[0]:
         ax.set_xscale("symlog", linthresh=1)
         ax.set_xlim(0, 1.2 * n_iter)
         ax.xaxis.set_major_formatter("{x:,.0f}")
     else:
         _whole_numbers(ax)
-
-
-def _legend(ax: Axes, right: Axes) -> None:
-    """Say what the curves are, those of the right scale too, where nothing is hidden."""
-    entries = [one.get_legend_handles_labels() for one in dict.fromkeys((ax, right))]
-    handles = [handle for some, _ in entries for handle in some]
-    right.legend(handles, [label for _, some in entries for label in some])
 
 
 def marginal_fit(
@@ -254,20 +243,28 @@ def marginal_fit(
     top = 1.05 * max(cells.observed.max(), cells.fitted.max())
     with _drawing(ax, 5.6, 4.9) as ax:
         _draw_cells(ax, cells, top)
-        noise = cells.noise
-        curve = np.linspace(0, math.sqrt(top), 200)
-        ax.plot(curve**2, curve**2, color=GREY, lw=1, zorder=1)
-        if noise > 0:
-            low, high = np.maximum(curve - 2 * noise, 0) ** 2, (curve + 2 * noise) ** 2
-            label = "two standard errors"
-            ax.fill_between(curve**2, low, high, color=GREY, alpha=0.2, lw=0, label=label)
-        for k, marker in zip(cells.worst(math.sqrt(top)), MARKERS, strict=False):
+        _draw_diagonal(ax, cells.noise, top)
+        n_named = min(max(int(_cell_points(ax, (1, 1))[1]) // 80, 1), N_WORST)
+        worst = cells.worst(math.sqrt(top))[:n_named]
+        for k, marker in zip(worst, MARKERS, strict=False):
             at = cells.fitted[k], cells.observed[k]
             ax.plot(*at, marker, color=VERMILION, ms=6, label=cells.name(k))
         _square_roots(ax, top)
         ax.set(xlabel="fitted probability", ylabel="observed probability", aspect="equal")
-        ax.legend(loc="upper left", borderaxespad=0.3, fontsize="small")
+        n_above = sum(cells.observed[k] > cells.fitted[k] for k in worst)
+        free = "lower right" if 2 * n_above > len(worst) else "upper left"
+        _legend(ax, loc=free, borderaxespad=0.3, fontsize="small")
     return ax
+
+
+def _draw_diagonal(ax: Axes, noise: float, top: float) -> None:
+    """Draw where observed and fitted are equal, and two standard errors around it."""
+    roots = np.linspace(0, math.sqrt(top), 200)
+    ax.plot(roots**2, roots**2, color=GREY, lw=1, zorder=1)
+    if noise > 0:
+        ends = np.maximum(roots - 2 * noise, 0) ** 2, (roots + 2 * noise) ** 2
+        label = "two standard errors"
+        ax.fill_between(roots**2, *ends, color=GREY, alpha=0.2, lw=0, label=label)
 
 
 class _Cells(NamedTuple):
@@ -340,9 +337,10 @@ def _draw_cells(ax: Axes, cells: _Cells, top: float) -> None:
 
 def _square_roots(ax: Axes, top: float) -> None:
     """Let both axes show square roots up to `top`, with round numbers where there is room."""
+    room = max(0.09, 30 / min(_cell_points(ax, (1, 1))))
     ticks = [0.0]
     for tick in (digit * 10.0**power for power in range(-7, 1) for digit in (1, 2, 5)):
-        if tick <= top and math.sqrt(tick) - math.sqrt(ticks[-1]) > 0.09 * math.sqrt(top):
+        if tick <= top and math.sqrt(tick) - math.sqrt(ticks[-1]) > room * math.sqrt(top):
             ticks.append(tick)
     functions = (lambda x: np.sqrt(np.maximum(x, 0)), np.square)
     ax.set_xscale("function", functions=functions)
@@ -394,13 +392,14 @@ def factors(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | None =
     with _drawing(ax, 2.6 + width * max(len(order), 4), 1.3 + 0.19 * len(rows)) as ax:
         _heat_map(ax, rows, 1.0, "P(level | component)")
         _label_rows(ax, [_short(text, 24) for text in labels], heads)
-        weights = [f"{f}\n{100 * part.weights[f]:.2g}%" for f in order]
+        heads_of_columns = [f"{f}\n{_percent(part.weights[f])}" for f in order]
         ax.xaxis.tick_top()
         ax.xaxis.set_label_position("top")
         size = _label_size(_cell_points(ax, rows.shape)[0] / 3)
-        ax.set_xticks(np.arange(len(order)) + 0.5, weights, fontsize=size)
+        ax.set_xticks(np.arange(len(order)) + 0.5, heads_of_columns, fontsize=size)
         ax.tick_params(length=0)
-        ax.set(xlabel="component and its weight", title=_title(notes))
+        ax.set(xlabel="component and its weight")
+        _note(ax, notes)
     return ax
 
 
@@ -537,7 +536,8 @@ def dependencies(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | N
         ax.set_xticks(some + 0.5, labels, fontsize=size, rotation=90)
         ax.set_yticks(some + 0.5, labels, fontsize=size)
         ax.tick_params(length=0)
-        ax.set(aspect="equal", title=_title([note]))
+        ax.set(aspect="equal")
+        _note(ax, [note])
     return ax
 
 
@@ -712,8 +712,7 @@ def error_by_rank(
         ax.margins(y=0.08)
         ax.set(xlabel="rank", ylabel=measure)
         _whole_numbers(ax)
-        if ax.get_legend_handles_labels()[0]:
-            ax.legend()
+        _legend(ax)
     return ax
 
 
@@ -767,6 +766,14 @@ def _ink(ax: Axes) -> Any:
     return ax.xaxis.label.get_color()
 
 
+def _legend(ax: Axes, *drawn: Axes, **where: Any) -> None:
+    """Say what was drawn, there or on several Axes, if any of it has a name."""
+    entries = [one.get_legend_handles_labels() for one in drawn or (ax,)]
+    handles = [handle for some, _ in entries for handle in some]
+    if handles:
+        ax.legend(handles, [label for _, some in entries for label in some], **where)
+
+
 def _say(ax: Axes, sentence: str) -> Axes:
     ax.text(0.5, 0.5, sentence, ha="center", va="center", transform=ax.transAxes, color=GREY)
     return ax
@@ -788,8 +795,14 @@ def _some(count: int, total: int, what: str, which: str) -> str:
     return "" if count == total else f"{count:,} of {total:,} {what} ({which})"
 
 
-def _title(notes: Iterable[str]) -> str:
-    return ", ".join(filter(None, notes))
+def _note(ax: Axes, notes: Iterable[str]) -> None:
+    """Say above the picture what has to be said; if nothing, the user's title stays."""
+    if said := ", ".join(filter(None, notes)):
+        ax.set_title(said)
+
+
+def _percent(part: float) -> str:
+    return f"{part:.0%}" if part >= 0.0995 else f"{part:.1%}"
 
 
 def _heat_colours(colours: Sequence[str] = HEAT) -> Any:
