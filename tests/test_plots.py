@@ -24,7 +24,7 @@ HOSTILE = [
     "\"quoted\" 'twice'",
     "two\nlines\t\u202ebackwards",
     "x" * 10_000,
-    "_begins",
+    "_begins 😀",
     "\ud800 is no text",
     "",
 ]
@@ -159,6 +159,13 @@ class TestAll:
         assert texts
         assert max(len(line) for text in texts for line in text.split("\n")) < 45
         assert not any(mpl.cbook.is_math_text(text) for text in texts)
+
+    def test_what_the_font_lacks_is_for_matplotlib_to_say(self):
+        domain = jp.Domain([jp.Variable("日本", ("a", "b")), jp.Variable("plain", ("a", "b"))])
+        ax = plots.dependencies(jp.random_pmf(domain, 2, 0))
+        assert ticks(ax.xaxis) == ["日本", "plain"]
+        with pytest.warns(UserWarning, match="missing from font"):
+            drawn(ax)
 
 
 class TestHouse:
