@@ -142,7 +142,7 @@ def convergence(solution: Solution, ax: Axes | None = None) -> Axes:
     is_coupled = solution.marginals is not None or bool(solution.source)
     unit = "½ squared error of the marginals" if is_coupled else "−log-likelihood per row (nats)"
     with _drawing(ax) as ax:
-        ax.set(xlabel="iteration", ylabel=f"objective: {unit}")
+        ax.set(xlabel="iteration", ylabel=unit)
         if np.isnan(objective).all():
             return _say(ax, "There is no iteration to draw.")
         right = ax if _is_alike(objective, held_out) else _right_of(ax)
@@ -244,7 +244,7 @@ def marginal_fit(
     with _drawing(ax, 5.6, 4.9) as ax:
         _draw_cells(ax, cells, top)
         _draw_diagonal(ax, cells.noise, top)
-        n_named = min(max(int(_cell_points(ax, (1, 1))[1]) // 80, 1), N_WORST)
+        n_named = min(max(int(_cell_points(ax, (1, 1))[1]) // 90, 1), N_WORST)
         worst = cells.worst(math.sqrt(top))[:n_named]
         for k, marker in zip(worst, MARKERS, strict=False):
             at = cells.fitted[k], cells.observed[k]
