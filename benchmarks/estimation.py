@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import polars as pl
+from matplotlib.figure import Figure
 from rich.progress import track
 
 import jointpmf as jp
+from jointpmf import plots
 
 SIZES, RANK, MISSING_PART, N_TRUTHS = [5] * 8, 6, 0.2, 20
 N_ROWS = (1_000, 10_000, 100_000)
@@ -148,22 +149,19 @@ def text(table: pl.DataFrame) -> str:
 
 def draw(table: pl.DataFrame, path: Path) -> None:
     """Draw the divergence, as a multiple of the prediction, against rows, a line per method."""
-    mpl.use("agg")
-    from matplotlib import pyplot as plt
-
-    figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
     bound = np.array([mean_of(table, n_rows, "Cramér–Rao") for n_rows in N_ROWS])
-    colours = ["#D55E00", "#999999", "#0072B2", "#009E73", "#CC79A7"]
-    for k, (method, marker, colour) in enumerate(zip(METHODS, "osD^v", colours, strict=True)):
-        means = np.array([mean_of(table, n_rows, method) for n_rows in N_ROWS])
-        shifted = np.array(N_ROWS) * 1.03 ** (k - 2)  # lest equal ones hide each other
-        ax.plot(shifted, means / bound, marker=marker, color=colour, label=method, alpha=0.85)
-    ax.axhline(1, color="black", linestyle="--", label="Cramér–Rao prediction")
-    ax.set(xscale="log", xlabel="rows", ylabel="KL(truth ‖ fit) / prediction", ylim=(0, None))
-    ax.set_title("Eight variables of five levels, rank 6, 20 % missing; mean of 20 models")
-    ax.grid(alpha=0.3)
-    ax.legend(loc="lower left", ncols=2)
-    figure.savefig(path, dpi=120)
+    with plots.style():
+        figure = Figure(figsize=(7, 4.5))
+        ax = figure.subplots()
+        for k, (method, marker) in enumerate(zip(METHODS, plots.MARKERS, strict=False)):
+            means = np.array([mean_of(table, n_rows, method) for n_rows in N_ROWS])
+            shifted = np.array(N_ROWS) * 1.03 ** (k - 2)  # lest equal ones hide each other
+            ax.plot(shifted, means / bound, marker=marker, label=method)
+        ax.axhline(1, color="black", linestyle="--", label="Cramér–Rao prediction")
+        ax.set(xscale="log", xlabel="rows", ylabel="KL(truth ‖ fit) / prediction", ylim=(0, None))
+        ax.set_title("Eight variables of five levels, rank 6, 20 % missing; mean of 20 models")
+        ax.legend(loc="lower left", ncols=2)
+        figure.savefig(path, dpi=120)
 
 
 def mean_of(table: pl.DataFrame, n_rows: int, method: str) -> float:

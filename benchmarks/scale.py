@@ -11,21 +11,19 @@ import time
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
+from matplotlib.figure import Figure
 from tests import oracle
 
 import jointpmf as jp
 from benchmarks.measure import gemm_flops, print_lines, seconds
+from jointpmf import plots
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.objective import CoupledLeastSquares, Point
 from jointpmf.solvers.rows import ColumnRows, Rows
 from jointpmf.solvers.starts import random_point
 from jointpmf.threads import n_threads, one_blas_thread
-
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
 
 Line = tuple[str, str, str, str]
 
@@ -111,7 +109,9 @@ def linearity() -> list[Line]:
         "rows": [(50, m) for m in (10_000, 30_000, 100_000, 300_000, 1_000_000)],
     }
     lines = []
-    figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
+    with plots.style():
+        figure = Figure(figsize=(8, 3.2))
+        axes = figure.subplots(1, 2)
     for k, (ax, (what, sizes)) in enumerate(zip(axes, cases.items(), strict=True)):
         x = np.array([size[k] for size in sizes], float)
         y = np.array([sweep_seconds(*size) for size in sizes])
@@ -119,10 +119,10 @@ def linearity() -> list[Line]:
         times = ", ".join(f"{1e3 * t:.3g}" for t in y)
         lines.append((f"time of a sweep against {what}", f"slope {slope:.3f}", f"{times} ms",
                       "0.9 to 1.1"))  # fmt: skip
-        ax.loglog(x, 1e3 * y, "o-", color="#0072B2", label=f"measured, slope {slope:.2f}")
-        ax.loglog(x, 1e3 * y[-1] * x / x[-1], "--", color="#999999", label="linear")
+        ax.loglog(x, 1e3 * y, "o-", color=plots.BLUE, label=f"measured, slope {slope:.2f}")
+        ax.loglog(x, 1e3 * y[-1] * x / x[-1], "--", color=plots.GREY, label="linear")
         ax.set(xlabel=what, ylabel="milliseconds per sweep")
-        ax.legend(frameon=False)
+        ax.legend()
     for ending in ("png", "svg"):
         figure.savefig(RESULTS / f"scale.{ending}", dpi=150)
     return lines

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import matplotlib
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.stats import t as student
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+from jointpmf import plots
 
 PAPER = {
     # method: RMSE and MAE on MovieLens 1, 2, 3 and Jester, as the paper prints them
@@ -58,14 +57,7 @@ ABLATION = {
     "coupled, by counts": "triples weighted by their counts",
     "coupled, default": "the same from the closed form, with second-order steps",
 }
-CURVES = {
-    # colours of Okabe and Ito, which people with any kind of colour vision can tell apart
-    "CP (pairs)": ("#E69F00", "o"),
-    "CP (triples)": ("#56B4E9", "s"),
-    "CP (quadruples)": ("#0072B2", "^"),
-    "maximum likelihood": ("#CC79A7", "D"),
-    "+ both": ("#009E73", "v"),
-}
+CURVES = ("CP (pairs)", "CP (triples)", "CP (quadruples)", "maximum likelihood", "+ both")
 LABELS = {
     "+ both": "+ neighbours, averaging",
     "likelihood, averaged": "likelihood, averaged (fit_cells)",
@@ -283,54 +275,46 @@ def _write_numbers(records: Records, path: Path) -> None:
 
 def _draw_ranks(records: Records, series: dict[tuple[str, str], Series], path: Path) -> None:
     """Draw the paper's figure: RMSE as a function of rank, on the test part."""
-    figure, axes = plt.subplots(2, 2, figsize=(9, 7), layout="constrained")
-    for axis, (name, title) in zip(axes.flat, TITLES.items(), strict=True):
-        for method, (colour, marker) in CURVES.items():
-            ranks, means, errors = _by_rank(records, name, method)
-            label = LABELS.get(method, method)
-            axis.errorbar(ranks, means, errors, color=colour, marker=marker, ms=4, label=label)
-        for method, colour, style in (
-            ("BMF", "black", "--"),
-            ("likelihood, averaged", "#D55E00", "-"),
-        ):
-            mean = series[name, method].rmse.mean()
-            axis.axhline(mean, color=colour, ls=style, lw=1.2, label=LABELS.get(method, method))
-        axis.set(title=title, xlabel="rank", ylabel="RMSE")
-        axis.spines[["top", "right"]].set_visible(False)
-    handles, labels = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
-    _save(figure, path)
+    with plots.style():
+        figure = Figure(figsize=(9, 7))
+        for ax, (name, title) in zip(figure.subplots(2, 2).flat, TITLES.items(), strict=True):
+            references = {
+                LABELS.get(method, method): series[name, method].rmse.mean()
+                for method in ("BMF", "likelihood, averaged")
+            }
+            for method in CURVES:
+                ranks, errors = _by_rank(records, name, method)
+                label = LABELS.get(method, method)
+                plots.error_by_rank(ranks, errors, label=label, references=references, ax=ax)
+                references = {}  # once is enough
+            ax.set_title(title)
+            ax.get_legend().remove()
+        figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        _save(figure, path)
 
 
-def _by_rank(records: Records, name: str, method: str) -> tuple[list[int], Any, Any]:
+def _by_rank(records: Records, name: str, method: str) -> tuple[list[int], list[list[float]]]:
+    """Return the ranks that a method tried, and its errors at each of them on every split."""
     own = [r["tried"] for r in records if r["set"] == name and r["method"] == method]
-    errors = np.array([[tried["rmse"] for tried in record] for record in own])
     ranks = [tried["setting"]["rank"] for tried in own[0]]
-    spread = errors.std(axis=0, ddof=1) / np.sqrt(len(own)) if len(own) > 1 else None
-    return ranks, errors.mean(axis=0), spread
+    return ranks, [[tried["rmse"] for tried in record] for record in own]
 
 
 def _draw_reliability(records: Records, path: Path) -> None:
     """Draw how often hidden ratings lie in sets of some probability, against that probability."""
-    figure, axis = plt.subplots(figsize=(5, 5), layout="constrained")
-    axis.plot([0, 1], [0, 1], color="0.6", lw=1)
-    colours = ("#E69F00", "#56B4E9", "#009E73", "#CC79A7")
-    for (name, title), colour in zip(TITLES.items(), colours, strict=True):
-        covered = _coverage(records, name, "likelihood, averaged")
-        axis.plot(LEVELS, covered, color=colour, marker="o", ms=3, label=title)
-    axis.set(
-        xlabel="probability of the set",
-        ylabel="hidden ratings inside",
-        xlim=(0, 1),
-        ylim=(0, 1),
-        aspect="equal",
-    )
-    axis.legend(frameon=False)
-    axis.spines[["top", "right"]].set_visible(False)
-    _save(figure, path)
+    with plots.style():
+        figure = Figure(figsize=(5, 5))
+        ax = figure.subplots()
+        ax.plot([0, 1], [0, 1], color=plots.GREY, lw=1)
+        for (name, title), marker in zip(TITLES.items(), plots.MARKERS, strict=False):
+            covered = _coverage(records, name, "likelihood, averaged")
+            ax.plot(LEVELS, covered, marker=marker, label=title)
+        ax.set(xlabel="probability of the set", ylabel="hidden ratings inside", aspect="equal")
+        ax.set(xlim=(0, 1), ylim=(0, 1))
+        ax.legend()
+        _save(figure, path)
 
 
-def _save(figure: Any, path: Path) -> None:
+def _save(figure: Figure, path: Path) -> None:
     figure.savefig(path.with_name(f"{path.name}.png"), dpi=150)
     figure.savefig(path.with_name(f"{path.name}.svg"), metadata={"Date": None})
-    plt.close(figure)

@@ -42,6 +42,45 @@ def test_mutual_information(pmf):
         jp.mutual_information(pmf, ["x0"], ["x0"])
 
 
+@pytest.mark.parametrize("block_cells", [1, 30, 2**20])
+def test_pairwise_mutual_information_is_that_of_every_pair(block_cells, monkeypatch):
+    monkeypatch.setattr(information, "BLOCK_CELLS", block_cells)
+    pmf = jp.random_pmf(jp.Domain.of_sizes([2, 1, 5, 3]), 3, 0)
+    factors = [f.copy() for f in pmf.factors]
+    factors[2][0], factors[2][1] = 0, factors[2][1] + factors[2][0]  # a level that cannot happen
+    pmf = jp.JointPMF(pmf.domain, pmf.weights, factors)
+    found = jp.pairwise_mutual_information(pmf)
+    assert (found == found.T).all()
+    for a in range(4):
+        assert found[a, a] == pytest.approx(
+            oracle.entropy(oracle.sum_onto(oracle.joint(pmf), [a])), abs=1e-14
+        )
+        for b in range(a):
+            both = oracle.sum_onto(oracle.joint(pmf), [a, b])
+            outer = np.outer(both.sum(axis=1), both.sum(axis=0))
+            seen = both > 0
+            expected = (both[seen] * np.log(both[seen] / outer[seen])).sum()
+            assert found[a, b] == pytest.approx(expected, abs=1e-14)
+    assert found[2, 3] > 1e-4
+    some = jp.pairwise_mutual_information(pmf, ["x3", "x0"])
+    np.testing.assert_allclose(some, found[np.ix_([3, 0], [3, 0])], atol=1e-14)
+
+
+def test_independent_variables_tell_nothing_about_each_other():
+    found = jp.pairwise_mutual_information(jp.random_pmf(jp.Domain.of_sizes([4] * 30), 1, 0))
+    apart = found[~np.eye(30, dtype=bool)]
+    assert (apart >= 0).all()
+    assert apart.max() < 1e-14
+    assert jp.pairwise_mutual_information(jp.random_pmf(jp.Domain.of_sizes([]), 2, 0)).size == 0
+
+
+def test_component_information_is_that_of_a_variable_that_is_the_component(pmf):
+    domain = jp.Domain.of_sizes([*pmf.domain.sizes, pmf.rank])
+    told = jp.JointPMF(domain, pmf.weights, [*pmf.factors, np.eye(pmf.rank)])
+    expected = jp.pairwise_mutual_information(told)[:-1, -1]
+    np.testing.assert_allclose(information.component_information(pmf), expected, atol=1e-14)
+
+
 def test_kl_divergence_exact_and_sampled(pmf, monkeypatch):
     other = jp.random_pmf(pmf.domain, 5, 1)
     p, q = oracle.joint(pmf), oracle.joint(other)

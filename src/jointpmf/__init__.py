@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from jointpmf import plots as plots
     from jointpmf.automatic import fit_auto, fit_marginals_auto
     from jointpmf.batches import fit_batches
     from jointpmf.cells import fit_cells
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         factor_error,
         kl_divergence,
         mutual_information,
+        pairwise_mutual_information,
         tensor_error,
     )
     from jointpmf.latent import Summary, summary
@@ -68,6 +70,7 @@ _NAMES_OF = {
         "factor_error",
         "kl_divergence",
         "mutual_information",
+        "pairwise_mutual_information",
         "tensor_error",
     ],
     "likelihood": ["fit_rows"],
@@ -78,6 +81,7 @@ _NAMES_OF = {
     "solvers.loop": ["Solution", "Status"],
     "latent": ["Summary", "summary"],
 }
+_MODULES = ("plots",)
 _HOME = {name: module for module, names in _NAMES_OF.items() for name in names}
 
 __all__ = [
@@ -122,6 +126,7 @@ __all__ = [
     "kl_divergence",
     "load",
     "mutual_information",
+    "pairwise_mutual_information",
     "pivot_ratings",
     "plan",
     "random_pmf",
@@ -134,6 +139,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name from the file that it lives in, the first time it is asked for."""
+    if name in _MODULES:
+        return import_module(f"jointpmf.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'jointpmf' has no attribute {name!r}")
     found = getattr(import_module(f"jointpmf.{_HOME[name]}"), name)
@@ -142,4 +149,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -8,13 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.special import entr
 
 from jointpmf.encoding import Codes
 from jointpmf.errors import JointPMFError, whole_number
 from jointpmf.pmf import JointPMF
+from jointpmf.threads import one_blas_thread
 
 MAX_EXACT_CELLS = 2**22
 """Joint tables of up to so many cells are summed exactly; larger ones are sampled."""
+
+BLOCK_CELLS = 2**20
+"""Cells of the tables of pairs that are held at once."""
 
 
 class Estimate(NamedTuple):
@@ -74,6 +79,74 @@ def mutual_information(pmf: JointPMF, first: Iterable[str], second: Iterable[str
         )
     total = _exact_entropy(joint)
     return _exact_entropy(pmf.marginal(first)) + _exact_entropy(pmf.marginal(second)) - total
+
+
+def pairwise_mutual_information(pmf: JointPMF, names: Iterable[str] | None = None) -> np.ndarray:
+    """Return how much every two variables tell about each other, in nats, exactly.
+
+    Parameters
+    ----------
+    pmf : JointPMF
+        The distribution.
+    names : iterable of str, optional
+        Which variables, in this order; all by default.
+
+    Returns
+    -------
+    array of shape (variables, variables)
+        Symmetric; on the diagonal is what a variable tells about itself, its entropy.
+
+    Examples
+    --------
+    >>> from jointpmf import Domain, JointPMF
+    >>> same = JointPMF(Domain.of_sizes([2, 2]), [0.5, 0.5], [np.eye(2), np.eye(2)])
+    >>> pairwise_mutual_information(same).round(6).tolist()
+    [[0.693147, 0.693147], [0.693147, 0.693147]]
+    """
+    part = pmf if names is None else pmf.marginal(names)
+    entropies = np.array([entr(factor @ part.weights).sum() for factor in part.factors])
+    information = entropies[:, None] + entropies - _entropies_of_pairs(part)
+    below = np.tril_indices(len(entropies), -1)
+    information[below] = information.T[below]
+    np.fill_diagonal(information, entropies)
+    return np.maximum(information, 0.0)  # what rounding makes of independent variables
+
+
+def _entropies_of_pairs(pmf: JointPMF) -> np.ndarray:
+    """Return the entropies of all pairs, above the diagonal: the tables of many pairs at once."""
+    starts, n_variables = pmf.domain.offsets[:-1], len(pmf.domain)
+    levels = np.concatenate([np.zeros((0, pmf.rank)), *pmf.factors])
+    variable_of = np.repeat(np.arange(n_variables), pmf.domain.sizes)
+    entropies = np.zeros((n_variables, n_variables))
+    height = max(BLOCK_CELLS // max(len(levels), 1), 1)
+    with one_blas_thread:
+        for begin in range(0, len(levels), height):
+            block = slice(begin, begin + height)
+            first = variable_of[begin]  # pairs with variables before it were summed before
+            rest = levels[starts[first] :]
+            terms = entr((levels[block] * pmf.weights) @ rest.T)
+            sums = np.add.reduceat(terms, starts[first:] - starts[first], axis=1)
+            np.add.at(entropies[:, first:], variable_of[block], sums)
+    return entropies
+
+
+def component_information(pmf: JointPMF) -> np.ndarray:
+    """Return how much each variable tells about the component, in nats.
+
+    No variable tells more about another than about the component.
+
+    Examples
+    --------
+    >>> from jointpmf import Domain, JointPMF
+    >>> half = JointPMF(Domain.of_sizes([2, 1]), [0.5, 0.5], [np.eye(2), [[1, 1]]])
+    >>> component_information(half).round(6).tolist()
+    [0.693147, 0.0]
+    """
+    told = [
+        entr(factor @ pmf.weights).sum() - entr(factor).sum(axis=0) @ pmf.weights
+        for factor in pmf.factors
+    ]
+    return np.maximum(np.array(told), 0.0)
 
 
 def kl_divergence(
