@@ -286,10 +286,11 @@ def test_the_digest_of_rows_in_parts_tells_tables_apart():
     def digest(rows):
         return parts.PartedRows(InMemory([parts.Part.of_codes(0, jp.encode(rows, DOMAIN))])).digest
 
-    other = ROWS.copy()
+    other, reordered = ROWS.copy(), ROWS.copy()
     other[0, 0] = (other[0, 0] + 1) % 4
-    assert digest(ROWS) == digest(ROWS.copy())
-    assert len({digest(ROWS), digest(ROWS[:-1]), digest(other)}) == 3
+    reordered[:, 1] = ROWS[::-1, 1]  # every level as often as before
+    assert digest(ROWS) == digest(ROWS[::-1].copy())
+    assert len({digest(ROWS), digest(ROWS[:-1]), digest(other), digest(reordered)}) == 4
 
 
 class TestSeeds:

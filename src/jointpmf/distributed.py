@@ -35,6 +35,7 @@ from jointpmf.parts import (
     CountSubsets,
     DrawSample,
     Expect,
+    HashRows,
     Part,
     PartedRows,
     Parts,
@@ -198,6 +199,7 @@ STEPS: dict[type, str] = {
     CountSubsets: "counting marginals",
     DrawSample: "drawing a sample of the rows",
     Expect: "computing expected counts",
+    HashRows: "hashing the rows for the checkpoint",
 }
 """What each task does. Dask makes codes when something is first asked of them."""
 

@@ -27,7 +27,14 @@ from jointpmf.pmf import JointPMF
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.loop import Solution, Status, iterate
 from jointpmf.solvers.objective import Point
-from jointpmf.solvers.rows import ColumnRows, Stacks, TableRows, marginal_of_counts, rows_of_codes
+from jointpmf.solvers.rows import (
+    ColumnRows,
+    Stacks,
+    TableRows,
+    marginal_of_counts,
+    row_hashes,
+    rows_of_codes,
+)
 from jointpmf.solvers.starts import mixed
 from jointpmf.tables import Table, add
 
@@ -125,6 +132,27 @@ class CountLevels:
         """Return the counts of a part."""
         rows = part.rows
         return LevelCounts(rows.counts, len(rows), rows.total, rows.n_empty)
+
+
+@dataclass(frozen=True)
+class RowHash:
+    """A number that tells tables apart, whatever the order of their rows."""
+
+    value: int
+
+    def merged(self, other: RowHash) -> RowHash:
+        """Return the hash of both."""
+        return RowHash((self.value + other.value) % 2**64)
+
+
+@dataclass(frozen=True)
+class HashRows:
+    """The task of hashing all rows."""
+
+    def __call__(self, part: Part) -> RowHash:
+        """Return the hash of a part, in which a row that was seen twice counts twice."""
+        hashes = row_hashes(part.rows.columns)
+        return RowHash(int((hashes * part.rows.weights.astype(np.uint64)).sum()))
 
 
 @dataclass(frozen=True)
@@ -229,10 +257,10 @@ class PartedRows:
 
     @property
     def digest(self) -> str:
-        """What a checkpoint knows the table by: its size, and how often each level was seen."""
+        """What a checkpoint knows the table by: its size, its levels and a hash of its rows."""
         levels = self.levels
         sizes = (self.domain.names, self.domain.sizes, levels.n_rows, levels.n_empty, levels.weight)
-        return digest_of(*sizes, levels.counts)
+        return digest_of(*sizes, levels.counts, self.parts.total(HashRows()).value)
 
     def expectation(self, rank: int) -> PartedExpectation:
         """Return the E-step for models of a rank."""

@@ -330,13 +330,28 @@ def _distinct(columns: np.ndarray, sizes: tuple[int, ...]) -> tuple[np.ndarray, 
     if room < 2**64:  # the row as one number
         radix = np.cumprod([1, *(size + 1 for size in sizes[:-1])], dtype=np.uint64)
     else:  # as a hash of it
-        odd = 2 * np.random.default_rng(0).integers(2**63, size=len(sizes)) + 1
-        radix = odd.astype(np.uint64)
+        radix = _hash_radix(len(sizes))
     keys = row_keys(columns, radix)
     _, firsts, inverse = np.unique(keys, return_index=True, return_inverse=True)
     if room >= 2**64 and any((column[firsts][inverse] != column).any() for column in columns):
         _, firsts, inverse = np.unique(columns, axis=1, return_index=True, return_inverse=True)
     return firsts, inverse
+
+
+def _hash_radix(n_variables: int) -> np.ndarray:
+    odd = 2 * np.random.default_rng(0).integers(2**63, size=n_variables) + 1
+    return odd.astype(np.uint64)
+
+
+def row_hashes(columns: np.ndarray) -> np.ndarray:
+    """Return a hash of each row whose sums tell tables apart.
+
+    Sums of plain keys would not: they follow from how often each level was seen.
+    """
+    keys = row_keys(columns, _hash_radix(len(columns)))
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # as SplitMix64
+        keys = (keys ^ (keys >> np.uint64(shift))) * np.uint64(factor)
+    return keys ^ (keys >> np.uint64(31))
 
 
 class Stacks:
