@@ -20,6 +20,7 @@ import numpy as np
 from jointpmf.checkpoint import Arrays, Checkpoint, SavedRun
 from jointpmf.domain import Domain
 from jointpmf.marginals import MarginalSet
+from jointpmf.markup import Html, element, facts, fragment, number_text
 from jointpmf.pmf import JointPMF
 from jointpmf.solvers.objective import Point
 from jointpmf.threads import one_blas_thread
@@ -183,6 +184,22 @@ class Solution:
         return (
             f"{self.status.value} Objective {self.objective:.6g} after {self.n_iter} iterations "
             f"in {seconds:.3g} s; {self.pmf!r}"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return how the fit ended, and the model."""
+        known = [
+            ("objective", number_text(self.objective, 6)),
+            ("iterations", f"{self.n_iter:,}"),
+            ("seconds", number_text(self.history[-1].seconds, 3) if self.history else ""),
+            ("start", self.start),
+            ("validation", "" if self.validation is None else number_text(self.validation, 6)),
+            ("source", self.source),
+        ]
+        return fragment(
+            element("p", element("b", self.status.value)),
+            facts((topic, fact) for topic, fact in known if fact),
+            Html(self.pmf._repr_html_()),
         )
 
 
