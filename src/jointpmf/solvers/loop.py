@@ -19,6 +19,7 @@ import numpy as np
 
 from jointpmf.checkpoint import Arrays, Checkpoint, SavedRun
 from jointpmf.domain import Domain
+from jointpmf.files import PathLike
 from jointpmf.marginals import MarginalSet
 from jointpmf.markup import Html, element, facts, fragment, number_text
 from jointpmf.pmf import JointPMF
@@ -177,6 +178,38 @@ class Solution:
                 (tuple(marginal.names), float(np.linalg.norm(np.asarray(marginal.table) - fitted)))
             )
         return sorted(norms, key=lambda item: -item[1])
+
+    def report(self, path: PathLike, table: Any = None, curve: Any = None) -> None:
+        """Write one HTML page on the fit that a colleague can read; any browser opens it.
+
+        What was fitted, the holes of the data, whether the fit converged and is unique, the worst
+        fitted marginals, the components in words, and what to watch out for.
+
+        Parameters
+        ----------
+        path : path
+            Where to.
+        table : pandas, Polars or PyArrow table, array, or Codes, optional
+            The rows that were fitted; without them, what needs them is left out.
+        curve : RankCurve, optional
+            What `choose_rank` returned.
+
+        Examples
+        --------
+        >>> import os
+        >>> import tempfile
+        >>> import jointpmf as jp
+        >>> rows = [["rain", "wet"], ["sun", "dry"], ["sun", None], ["rain", "wet"]]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     jp.fit_rows(rows, rank=2, random_state=0).report(f"{folder}/fit.html", rows)
+        ...     os.listdir(folder)
+        ['fit.html']
+        """
+        # The one door that leads down the house: a report is asked of a fit, but needs most of what
+        # is built on fits, and only once it is asked for.
+        from jointpmf.report import write_report
+
+        write_report(path, self, table, curve)
 
     def __str__(self) -> str:
         """Say how the fit ended."""
