@@ -569,7 +569,7 @@ def _of_the_data(found: Findings) -> Iterator[str]:
         yield (
             f"There are only {number_text(n_rows / max(n_free, 1), 2)} rows for each of the "
             f"{n_free:,} numbers that were fitted: details of the model may be accidents of this "
-            "sample. A smaller rank, or smoothing, is safer; the rank curve tells."
+            "sample. A smaller rank, or smoothing, is safer; rows held out tell."
         )
 
 
@@ -612,11 +612,24 @@ def _of_the_curve(found: Findings) -> Iterator[str]:
     ranks = [score.rank for score in curve.scores]
     if curve.rank == max(ranks) and len(ranks) > 1:
         yield f"The best rank, {curve.rank}, is the largest that was tried: try larger ones."
-    if rank in ranks and not curve.simplest_rank <= rank <= curve.rank:
-        yield (
-            f"The model has rank {rank}, but by the rank curve {curve.rank} does better"
-            + (f" and {curve.simplest_rank} about as well." if rank > curve.rank else ".")
-        )
+    if rank in ranks and _is_worse(curve, ranks.index(rank)):
+        yield f"The model has rank {rank}, but by the rank curve rank {curve.rank} does better."
+
+
+def _is_worse(curve: RankCurve, position: int) -> bool:
+    """Tell whether a rank is worse than the best by more than its standard error, if there is one.
+
+    Examples
+    --------
+    >>> from jointpmf.rank import RankScore
+    >>> scores = tuple(RankScore(k + 1, s, 0.2, s, 5, 0.1) for k, s in enumerate((-3, -2, -2.1)))
+    >>> curve = RankCurve("validation", scores, np.zeros((3, 1)))
+    >>> _is_worse(curve, 0), _is_worse(curve, 2)
+    (True, False)
+    """
+    best = next(score for score in curve.scores if score.rank == curve.rank)
+    error = 0.0 if math.isnan(best.standard_error) else best.standard_error
+    return not abs(curve.scores[position].score - best.score) <= error
 
 
 def _of(count: int, what: str) -> str:

@@ -49,11 +49,12 @@ from jointpmf.solvers.loop import Solution, Status, Step
 WORST = 10
 """Marginals that are shown, the worst fitted first."""
 
-MOST_VARIABLES, MOST_COMPONENTS, MOST_TELLING = 40, 12, 5
-"""Variables, components, and variables in the words for one, that the page has room for."""
+MOST_VARIABLES, MOST_LEVELS, MOST_COMPONENTS, MOST_TELLING = 40, 10, 12, 5
+"""Variables, levels of one, components, and variables in the words for one, that there is room
+for."""
 
-MOST_POINTS = 200
-"""Points of a line."""
+FEWEST_POINTS, MOST_POINTS = 4, 200
+"""Points of a line that is worth drawing, and of one that is drawn."""
 
 METHODS = {
     "likelihood": "Maximum likelihood: the model under which the observed rows are most likely. "
@@ -178,7 +179,7 @@ def _head(found: Findings, title: str) -> Iterator[Html]:
     holes = None if found.tally is None else percent(found.tally.share_missing)
     tiles = [
         ("rows", None if rows is None else number_text(rows)),
-        ("of the cells missing", holes),
+        ("cells missing", holes),
         ("variables", f"{len(pmf.domain):,}"),
         ("components", f"{pmf.rank:,}"),
     ]
@@ -214,7 +215,7 @@ def _fitted(found: Findings) -> Iterator[Html]:
     pairs: list[tuple[object, object]] = []
     if method is not None:
         pairs.append(("Method", METHODS.get(method, method)))
-    pairs.append(("Rank", f"{pmf.rank:,} ({_plural(pmf.rank, 'component')})"))
+    pairs.append(("Rank", f"{pmf.rank:,}, the number of components"))
     names = joined([name_of(name) for name in pmf.domain.names[:MOST_VARIABLES]], ", ")
     rest = len(pmf.domain) - MOST_VARIABLES
     more = f" and {rest:,} more" if rest > 0 else ""
@@ -228,7 +229,7 @@ def _fitted(found: Findings) -> Iterator[Html]:
     elif "objective" in about and method in METHODS:
         meaning = {
             "likelihood": "minus the mean log-likelihood of a row",
-            "marginals": "the sum of squared differences between observed and fitted tables",
+            "marginals": "made of the squared differences between observed and fitted tables",
         }
         yield _p(f"The objective is {meaning[method]}; lower is better.", note=True)
 
@@ -276,15 +277,11 @@ def _variables(domain: Domain, tally: Tally | None, order: Sequence[int]) -> Htm
     for n in order:
         variable = domain.variables[n]
         missing = [joined([percent(shares[n]), bar(shares[n])])] if shares else []
-        rows.append(
-            [name_of(variable.name), *missing, f"{variable.size:,}", _levels(variable.levels)]
-        )
-    headings = ["Variable", *(["Missing"] if shares else []), "Levels", "which are"]
-    return html_table(headings, rows, numbers=range(1, len(headings) - 1))
-
-
-def _levels(levels: Sequence[Any]) -> Html:
-    return element("span", element("bdi", listing_of_texts(levels, 6)), class_="levels")
+        levels = element("bdi", listing_of_texts(variable.levels, MOST_LEVELS))
+        first = joined([name_of(variable.name), element("span", levels, class_="under")])
+        rows.append([first, f"{variable.size:,}", *missing])
+    headings = ["variable", "levels", *(["missing"] if shares else [])]
+    return html_table(headings, rows, numbers=range(1, len(headings)))
 
 
 def _scroller(label: str, content: Html) -> Html:
@@ -306,7 +303,7 @@ def _convergence(found: Findings) -> Iterator[Html]:
         yield _p(_starts(subject))
     if (chart := _history_chart(subject.history)) is not None:
         yield chart
-    elif subject.status is not None:
+    elif not subject.history:
         yield _p("The course of the fit is not kept in a model's file.", note=True)
 
 
@@ -324,17 +321,15 @@ def _history_chart(history: Sequence[Step]) -> Html | None:
     """Return the course of a fit: the held-out objective, or how far the objective had to go."""
     held_out = [(s.iteration, s.validation) for s in history if s.validation is not None]
     lines = [(float(x), y) for x, y in held_out if math.isfinite(y)]
-    if len(lines) > 1:
+    if len(lines) >= FEWEST_POINTS:
         best = min(lines, key=lambda point: point[1])
         return _line_chart(
             lines, "objective of the held-out part, lower is better", best=lines.index(best)
         )
     finite = [(s.iteration, s.objective) for s in history if math.isfinite(s.objective)]
-    if len(finite) < 3:
-        return None
-    lowest = min(objective for _, objective in finite)
+    lowest = min((objective for _, objective in finite), default=math.inf)
     gaps = [(float(x), math.log10(y - lowest)) for x, y in finite if y > lowest]
-    if len(gaps) < 2:
+    if len(gaps) < FEWEST_POINTS:
         return None
     return _line_chart(gaps, "how far the objective was from its lowest", is_log=True)
 
@@ -371,7 +366,7 @@ def _line_chart(
 
 def _uniqueness(found: Findings) -> Iterator[Html]:
     subject = found.subject
-    words = {True: "Yes, as far as can be told near it. ", False: "No. "}
+    words = {True: "Yes, among all models near it. ", False: "No. "}
     if found.identified is not None and found.identified.identifiable is not None:
         lead = words[found.identified.identifiable]
         if not found.identified.identifiable and subject.is_by_rows:
@@ -389,11 +384,12 @@ def _uniqueness(found: Findings) -> Iterator[Html]:
         yield _p("This cannot be told: the tables that were fitted are not in the model's file.")
     else:
         yield _p("This model is too large to tell.")
-    yield _p(
-        "If other models fit as well, predictions of what was observed together still hold, but "
-        "the components are not the only way to describe the data.",
-        note=True,
-    )
+    if found.is_unique is not True:
+        yield _p(
+            "Where other models fit as well, predictions of what was observed together still "
+            "hold, but the components are not the only way to describe the data.",
+            note=True,
+        )
 
 
 def _known_from_the_fit(is_unique: bool) -> str:
@@ -428,10 +424,9 @@ def _fit(found: Findings) -> Iterator[Html]:
     )
     has_chance = any(misfit.chance is not None for misfit in misfits)
     rows = [_misfit_cells(misfit, has_chance) for misfit in misfits[:WORST]]
-    headings = ["Marginal", "Rows", "Distance", "By chance", "Worst cell", "Observed", "Fitted"]
-    if not has_chance:
-        headings = [heading for heading in headings if heading not in ("Rows", "By chance")]
-    numbers = [k for k, name in enumerate(headings) if name not in ("Marginal", "Worst cell")]
+    headings = ["marginal, and its worst cell", "observed", "fitted", "distance"]
+    headings += ["by chance", "rows"] if has_chance else []
+    numbers = range(1, len(headings))
     yield _scroller("Worst fitted marginals", html_table(headings, rows, numbers))
     if has_chance:
         yield _p(
@@ -447,11 +442,12 @@ def _misfit_cells(misfit: Misfit, has_chance: bool) -> list[object]:
         [joined([name_of(name), " = ", name_of(text_of(level))]) for name, level in pairs], ", "
     )
     names = joined([name_of(name) for name in misfit.names], ", ")
-    chance = "–" if misfit.chance is None else percent(misfit.chance)
-    numbers = [number_text(misfit.n_obs), percent(misfit.distance), chance]
-    if not has_chance:
-        numbers = [percent(misfit.distance)]
-    return [names, *numbers, cell, percent(misfit.observed), percent(misfit.fitted)]
+    first = joined([names, element("span", cell, class_="under")])
+    numbers = [percent(share) for share in (misfit.observed, misfit.fitted, misfit.distance)]
+    if has_chance:
+        chance = "–" if misfit.chance is None else percent(misfit.chance)
+        numbers += [chance, number_text(misfit.n_obs)]
+    return [first, *numbers]
 
 
 def _components(found: Findings) -> Iterator[Html]:
@@ -518,12 +514,13 @@ def _rounded(share: float) -> str:
 
     Examples
     --------
-    >>> _rounded(0.004), _rounded(0.423), _rounded(0.9999), _rounded(1.0)
-    ('less than 1 %', '42 %', 'over 99 %', '100 %')
+    >>> [_rounded(share).replace("\N{NO-BREAK SPACE}", " ") for share in (0.004, 0.423, 0.9999, 1)]
+    ['less than 1 %', '42 %', 'over 99 %', '100 %']
     """
     if 0 < share < 0.01:
-        return "less than 1 %"
-    return "over 99 %" if 0.99 < share < 1 - 1e-6 else f"{100 * share:.0f} %"
+        return "less than 1\N{NO-BREAK SPACE}%"
+    text = "over 99" if 0.99 < share < 1 - 1e-6 else f"{100 * share:.0f}"
+    return f"{text}\N{NO-BREAK SPACE}%"
 
 
 def _curve(found: Findings) -> Iterator[Html]:
