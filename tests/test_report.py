@@ -563,18 +563,19 @@ def test_ranks_that_are_none(text):
         ranks_of(text)
 
 
-class TestInABrowser:
-    @pytest.fixture(scope="class")
-    def pages(self, fit, survey, tmp_path_factory):
-        folder = tmp_path_factory.mktemp("report")
-        curve = scores(*((rank, -15 - (rank - 3) ** 2 / 10, 0.05) for rank in range(1, 7)))
-        fit.report(folder / "survey.html", survey, curve)
-        pmf = hostile_pmf()
-        history = [Step(k, 5 + 0.5**k, 0.1 * k, 0.0, 0.0) for k in range(40)]
-        rows = jp.Codes(pmf.domain, pmf.sample(40, random_state=0, backend="codes"))
-        solution_of(pmf, Status.MAX_ITER, history).report(folder / "hostile.html", rows)
-        return folder
+@pytest.fixture(scope="module")
+def pages(fit, survey, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    curve = scores(*((rank, -15 - (rank - 3) ** 2 / 10, 0.05) for rank in range(1, 7)))
+    fit.report(folder / "survey.html", survey, curve)
+    pmf = hostile_pmf()
+    history = [Step(k, 5 + 0.5**k, 0.1 * k, 0.0, 0.0) for k in range(40)]
+    rows = jp.Codes(pmf.domain, pmf.sample(40, random_state=0, backend="codes"))
+    solution_of(pmf, Status.MAX_ITER, history).report(folder / "hostile.html", rows)
+    return folder
 
+
+class TestInABrowser:
     @pytest.mark.parametrize("scheme", ["light", "dark"])
     @pytest.mark.parametrize("name", ["survey", "hostile"])
     @pytest.mark.parametrize(("device", "size"), [("desktop", DESKTOP), ("phone", PHONE)])

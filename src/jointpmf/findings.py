@@ -271,7 +271,7 @@ def compared_pairs(domain: Domain) -> list[tuple[str, ...]]:
     >>> len(compared_pairs(Domain.of_sizes([2] * 500))) == MOST_MARGINALS
     True
     """
-    n = len(domain)
+    n, names, sizes = len(domain), domain.names, domain.sizes
     if n < 2:
         subsets: list[tuple[int, ...]] = [(k,) for k in range(n)]
     elif math.comb(n, 2) <= 2 * MOST_MARGINALS:
@@ -280,8 +280,8 @@ def compared_pairs(domain: Domain) -> list[tuple[str, ...]]:
         generator = np.random.default_rng(0)
         drawn = generator.integers(0, n, (4 * MOST_MARGINALS, 2))
         subsets = sorted({(min(pair), max(pair)) for pair in drawn.tolist() if len(set(pair)) == 2})
-    kept = _within_budget([math.prod(domain.sizes[k] for k in subset) for subset in subsets])
-    return [tuple(domain.names[k] for k in subsets[position]) for position in kept]
+    kept = _within_budget([math.prod(sizes[k] for k in subset) for subset in subsets])
+    return [tuple(names[k] for k in subsets[position]) for position in kept]
 
 
 def _within_budget(n_cells: Sequence[int]) -> list[int]:
@@ -329,10 +329,11 @@ def _chosen(marginals: MarginalSet) -> Iterator[Observed]:
 
 def _counted(counts: MarginalCounts) -> Iterator[Observed]:
     """Yield the tables of counts as probabilities, but for those that no row observes."""
+    names = counts.domain.names
     for subset, table in zip(counts.subsets, counts.tables or (), strict=True):
         dense = np.asarray(table)
         if total := float(dense.sum()):
-            yield tuple(counts.domain.names[n] for n in subset), dense / total, total
+            yield tuple(names[n] for n in subset), dense / total, total
 
 
 def _misfit(

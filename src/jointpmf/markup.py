@@ -98,8 +98,14 @@ def joined(parts: Iterable[object], between: str = "") -> Html:
 
 
 def name_of(name: str) -> Html:
-    """Return a name or a level, cut if it is long, whose direction of writing stays its own."""
-    return element("bdi", escaped(name))
+    """Return a name or a level, cut if it is long, whose direction of writing stays its own.
+
+    Examples
+    --------
+    >>> name_of("a<b"), name_of(" ")
+    ('<bdi>a&lt;b</bdi>', '<bdi>“ ”</bdi>')
+    """
+    return element("bdi", escaped(name if name.strip() else f"“{name}”"))
 
 
 def html_table(

@@ -112,7 +112,7 @@ class JointPMF:
             element("p", f"Weights of the components: {weights}{more}."),
         ]
         if len(self.domain):
-            headings = ("variable", "levels", "distribution", "most likely", "")
+            headings = ("variable", "levels", "distribution", "most likely", "probability")
             shown = range(min(SHOWN_VARIABLES, len(self.domain)))
             parts.append(html_table(headings, map(self._variable_cells, shown), numbers=(1, 4)))
         if len(self.domain) > SHOWN_VARIABLES:

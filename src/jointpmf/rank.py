@@ -143,7 +143,14 @@ def curve_html(curve: RankCurve) -> Html:
     """
     is_held_out = curve.criterion == "validation"
     name = "log-likelihood per held-out row" if is_held_out else curve.criterion.upper()
-    headings = ["rank", "held-out" if is_held_out else name, "± error", "fitted", "parameters", ""]
+    headings = [
+        "rank",
+        "held-out" if is_held_out else name,
+        "± error",
+        "fitted",
+        "parameters",
+        "choice",
+    ]
     rows = [
         [
             s.rank,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from jointpmf import __version__
-from jointpmf.arguments import listing_of_texts, text_of
+from jointpmf.arguments import text_of
 from jointpmf.domain import Domain
 from jointpmf.encoding import encode
 from jointpmf.errors import JointPMFError, shown
@@ -277,7 +277,10 @@ def _variables(domain: Domain, tally: Tally | None, order: Sequence[int]) -> Htm
     for n in order:
         variable = domain.variables[n]
         missing = [joined([percent(shares[n]), bar(shares[n])])] if shares else []
-        levels = element("bdi", listing_of_texts(variable.levels, MOST_LEVELS))
+        texts = map(text_of, variable.levels[:MOST_LEVELS])
+        more = variable.size - MOST_LEVELS
+        rest = f" and {more:,} more" if more > 0 else ""
+        levels = joined([joined(map(name_of, texts), ", "), rest])
         first = joined([name_of(variable.name), element("span", levels, class_="under")])
         rows.append([first, f"{variable.size:,}", *missing])
     headings = ["variable", "levels", *(["missing"] if shares else [])]
