@@ -27,6 +27,7 @@ NAMES = [
     "fit",
     "query",
     "explore",
+    "report",
     "impute",
     "plan",
     "sample",

@@ -209,6 +209,24 @@ def rank_of(text: str) -> int | None:
     return rank
 
 
+def ranks_of(text: str) -> list[int]:
+    """Return ranks from a text such as `1-6` or `2,4,8-10`.
+
+    Examples
+    --------
+    >>> ranks_of("1-3"), ranks_of("2, 4,8-9")
+    ([1, 2, 3], [2, 4, 8, 9])
+    """
+    ranks: set[int] = set()
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?", part)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+        if not 1 <= first <= last:
+            raise JointPMFError(f"ranks are whole numbers such as 1-6 or 2,4,8, not {shown(text)}")
+        ranks.update(range(first, last + 1))
+    return sorted(ranks)
+
+
 def bytes_of(text: str) -> int:
     """Return an amount of memory from a text such as `500MB`, `1.5GiB` or a number of bytes.
 

@@ -319,10 +319,7 @@ def explore(
     output = os.path.splitext(source)[0] + ".html" if output is None else output
     # a page is shared, and where things lie on this machine is nobody's business
     name = os.path.basename(source) if os.path.isabs(source) else source
-    if output == "-" and is_opened:
-        raise JointPMFError("--open needs a file; stdout cannot be opened")
-    if os.path.realpath(output) == os.path.realpath(model):
-        raise JointPMFError(f"the page would replace the model {model}; give another --output")
+    _check_page(output, is_opened, {"model": model})
     found = _model(model)
     if output == "-":
         sys.stdout.buffer.write(page_bytes(found.domain, found.weights, found.factors, name))
@@ -331,6 +328,78 @@ def explore(
     _say(output, {"output": output}, f"Written to {output}.", as_json)
     if is_opened:
         _open(output)
+
+
+@app.command(epilog="Example:  jointpmf report survey.safetensors survey.csv --open")
+def report(
+    model: Model,
+    data: Data,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write; - is stdout.",
+            show_default="the model's name with -report.html",
+        ),
+    ] = None,
+    ranks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="1-6",
+            help="Also try these ranks on rows held out, and show which does best.",
+            show_default=False,
+        ),
+    ] = None,
+    is_opened: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    unknown: Unknown = "error",
+    missing: Missing = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Write one HTML page on a model and the table it was fitted to, for a colleague to read.
+
+    What was fitted, how many holes there are, did it converge, is it unique, how well does it
+    fit, its components in words, and what to watch out for. The page holds no rows.
+    """
+    from jointpmf.arguments import ranks_of
+    from jointpmf.files import atomic_output
+    from jointpmf.findings import Subject
+    from jointpmf.report import report_bytes
+    from jointpmf.report_job import findings_in
+
+    _check_choice(unknown, "unknown", ("error", "missing"))
+    asked = None if ranks is None else ranks_of(ranks)
+    source = "model.safetensors" if model == "-" else model
+    output = os.path.splitext(source)[0] + "-report.html" if output is None else output
+    _check_page(output, is_opened, {"model": model, "data": data})
+    _check_both(model, data)
+    subject = Subject.of_file(_model(model))
+    found = findings_in(
+        subject, data, missing or [], unknown, asked, seed, _console(stderr=True).is_terminal
+    )
+    content = report_bytes(found, os.path.splitext(os.path.basename(source))[0])
+    if output == "-":
+        sys.stdout.buffer.write(content)
+        return
+    with atomic_output(output) as file:
+        file.write(content)
+    said = {"output": output, "rows": found.n_rows, "warnings": found.warnings}
+    count = len(found.warnings)
+    warned = f"{count or 'nothing'} to watch out for"
+    _say(output, said, f"Written to {output}; {warned}.", as_json)
+    if is_opened:
+        _open(output)
+
+
+def _check_page(output: str, is_opened: bool, sources: dict[str, str]) -> None:
+    """Raise if a page cannot be opened, or would replace what it is made from."""
+    if output == "-" and is_opened:
+        raise JointPMFError("--open needs a file; stdout cannot be opened")
+    for what, path in sources.items():
+        if os.path.realpath(output) == os.path.realpath(path):
+            raise JointPMFError(f"the page would replace the {what} {path}; give another --output")
 
 
 def _open(path: str) -> None:
@@ -584,9 +653,13 @@ def _model(path: str) -> ModelFile:
 def _pmf(path: str, data: str = "") -> JointPMF:
     from jointpmf.pmf import JointPMF
 
-    if path == data == "-":
-        raise JointPMFError("the model and the data cannot both come from stdin")
+    _check_both(path, data)
     return JointPMF(*_model(path)[:3])
+
+
+def _check_both(model: str, data: str) -> None:
+    if model == data == "-":
+        raise JointPMFError("the model and the data cannot both come from stdin")
 
 
 def _check_choice(text: str, option: str, choices: Sequence[str]) -> None:

@@ -7,9 +7,6 @@ in the page and never markup: see `_json`, and the policy that lets nothing run 
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
 import json
 import os
 from collections.abc import Sequence
@@ -24,6 +21,7 @@ from jointpmf.arguments import evidence_of, matching_level, text_of
 from jointpmf.domain import Domain, Variable
 from jointpmf.errors import JointPMFError
 from jointpmf.files import PathLike, atomic_output
+from jointpmf.markup import base64_text, escaped, policy, unicode_text
 
 PAGE = files("jointpmf") / "explorer_page"
 
@@ -97,12 +95,14 @@ def page_bytes(
     style = _source("page.css")
     script = "\n".join(['"use strict";', *map(_source, SCRIPTS)])
     text = Template(_source("page.html")).substitute(
-        policy=_policy(style, script),
-        title=html.escape(_unicode(Path(model).stem)),
+        policy=policy(style, script),
+        title=escaped(Path(model).stem, width=10**6),
         style=style,
         script=script,
-        description=_json(_description(domain, len(weights), _unicode(os.fspath(model)))),
-        numbers=_base64(np.concatenate([weights, *map(np.ravel, factors)]).astype("<f8").tobytes()),
+        description=_json(_description(domain, len(weights), unicode_text(os.fspath(model)))),
+        numbers=base64_text(
+            np.concatenate([weights, *map(np.ravel, factors)]).astype("<f8").tobytes()
+        ),
     )
     try:
         return text.encode()
@@ -112,26 +112,6 @@ def page_bytes(
 
 def _source(name: str) -> str:
     return PAGE.joinpath(name).read_text(encoding="utf-8")
-
-
-def _unicode(text: str) -> str:
-    """Return a file's name as text: on disk it may be any bytes."""
-    return text.encode(errors="replace").decode()
-
-
-def _policy(style: str, script: str) -> str:
-    """Return a policy by which nothing is fetched, and only what we wrote runs."""
-    style_hash, script_hash = (
-        _base64(hashlib.sha256(content.encode()).digest()) for content in (style, script)
-    )
-    return (
-        f"default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; "
-        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
-    )
-
-
-def _base64(content: bytes) -> str:
-    return base64.b64encode(content).decode()
 
 
 def _json(content: Any) -> str:

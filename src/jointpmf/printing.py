@@ -17,6 +17,7 @@ from rich.text import Text
 
 from jointpmf.arguments import listing_of_texts, text_of
 from jointpmf.domain import Domain, Variable
+from jointpmf.markup import percent
 from jointpmf.pmf import JointPMF
 from jointpmf.solvers.loop import Step
 
@@ -140,17 +141,6 @@ class Answer(NamedTuple):
         table.add_section()
         table.add_row("all", *map(percent, shares.sum(axis=0)), percent(1.0))
         return table
-
-
-def percent(share: float) -> str:
-    """Return a probability for people: more digits where it is small.
-
-    Examples
-    --------
-    >>> percent(0.5), percent(0.00012)
-    ('50.0 %', '0.012 %')
-    """
-    return f"{100 * share:.1f} %" if share >= 0.001 or share == 0 else f"{100 * share:.2g} %"
 
 
 def plain_table(*headings: str) -> Table:

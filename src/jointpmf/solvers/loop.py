@@ -19,7 +19,9 @@ import numpy as np
 
 from jointpmf.checkpoint import Arrays, Checkpoint, SavedRun
 from jointpmf.domain import Domain
+from jointpmf.files import PathLike
 from jointpmf.marginals import MarginalSet
+from jointpmf.markup import Html, element, facts, fragment, number_text
 from jointpmf.pmf import JointPMF
 from jointpmf.solvers.objective import Point
 from jointpmf.threads import one_blas_thread
@@ -177,12 +179,60 @@ class Solution:
             )
         return sorted(norms, key=lambda item: -item[1])
 
+    def report(self, path: PathLike, table: Any = None, curve: Any = None) -> None:
+        """Write one HTML page on the fit that a colleague can read; any browser opens it.
+
+        What was fitted, the holes of the data, whether the fit converged and is unique, the worst
+        fitted marginals, the components in words, and what to watch out for.
+
+        Parameters
+        ----------
+        path : path
+            Where to.
+        table : pandas, Polars or PyArrow table, array, or Codes, optional
+            The rows that were fitted; without them, what needs them is left out.
+        curve : RankCurve, optional
+            What `choose_rank` returned.
+
+        Examples
+        --------
+        >>> import os
+        >>> import tempfile
+        >>> import jointpmf as jp
+        >>> rows = [["rain", "wet"], ["sun", "dry"], ["sun", None], ["rain", "wet"]]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     jp.fit_rows(rows, rank=2, random_state=0).report(f"{folder}/fit.html", rows)
+        ...     os.listdir(folder)
+        ['fit.html']
+        """
+        # The one door that leads down the house: a report is asked of a fit, but needs most of what
+        # is built on fits, and only once it is asked for.
+        from jointpmf.report import write_report
+
+        write_report(path, self, table, curve)
+
     def __str__(self) -> str:
         """Say how the fit ended."""
         seconds = self.history[-1].seconds if self.history else 0.0
         return (
             f"{self.status.value} Objective {self.objective:.6g} after {self.n_iter} iterations "
             f"in {seconds:.3g} s; {self.pmf!r}"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return how the fit ended, and the model."""
+        known = [
+            ("objective", number_text(self.objective, 6)),
+            ("iterations", f"{self.n_iter:,}"),
+            ("seconds", number_text(self.history[-1].seconds, 3) if self.history else ""),
+            ("start", self.start),
+            ("validation", "" if self.validation is None else number_text(self.validation, 6)),
+            ("source", self.source),
+        ]
+        return fragment(
+            element("p", element("b", self.status.value)),
+            facts((topic, fact) for topic, fact in known if fact),
+            Html(self.pmf._repr_html_()),
         )
 
 

@@ -1,0 +1,67 @@
+"""What `jointpmf report` does with a table on disk: read it once, part by part, and keep counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jointpmf.encoding import Codes
+from jointpmf.errors import JointPMFError
+from jointpmf.findings import Findings, Subject, Tally, compared_pairs, findings_of
+from jointpmf.rank import choose_rank
+from jointpmf.table_files import coded_batches, open_table
+
+MOST_FOR_RANKS = 50_000
+"""Rows on which ranks are tried; of more, so many at random."""
+
+
+def findings_in(
+    subject: Subject,
+    data: str,
+    missing: Iterable[str],
+    unknown: Any,
+    ranks: Sequence[int] | None,
+    seed: int,
+    progress: bool,
+) -> Findings:
+    """Return what is to be said of a model and a table on disk; with ranks, of their curve too."""
+    tally = Tally(subject.pmf, compared_pairs(subject.pmf.domain))
+    some = _SomeRows(seed)
+    with open_table(data, missing) as table:
+        for _, codes in coded_batches(table, subject.pmf.domain, unknown):
+            tally.add(codes)
+            if ranks is not None:
+                some.add(codes)
+    if not tally.n_rows:
+        raise JointPMFError(f"{data} has no rows to report on")
+    if ranks is None:
+        return findings_of(subject, tally)
+    curve = choose_rank(some.codes(), ranks, random_state=seed, progress=progress)
+    note = ""
+    if tally.n_rows > MOST_FOR_RANKS:
+        note = f"Tried on {MOST_FOR_RANKS:,} of the {tally.n_rows:,} rows, drawn at random."
+    return findings_of(subject, tally, curve, note)
+
+
+class _SomeRows:
+    """Rows of which no more than can be fitted are kept, each as likely as the next."""
+
+    def __init__(self, seed: int) -> None:
+        self.generator = np.random.default_rng(seed)
+        self.kept: list[Codes] = []
+        self.keys = np.empty(0)
+
+    def add(self, codes: Codes) -> None:
+        """Keep some of these rows, in the place of some before."""
+        self.kept.append(codes)
+        self.keys = np.concatenate([self.keys, self.generator.random(codes.n_rows)])
+        if len(self.keys) > MOST_FOR_RANKS:
+            chosen = np.sort(np.argpartition(self.keys, MOST_FOR_RANKS)[:MOST_FOR_RANKS])
+            self.kept = [Codes(codes.domain, self.codes().array[chosen])]
+            self.keys = self.keys[chosen]
+
+    def codes(self) -> Codes:
+        """Return the rows that were kept."""
+        return Codes(self.kept[0].domain, np.concatenate([codes.array for codes in self.kept]))
