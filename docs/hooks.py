@@ -17,6 +17,8 @@ SHOWN = ("CHANGELOG.md", "paper/results/*.md", "paper/results/*.png", "benchmark
 SHOWN += ("benchmarks/results/*.png",)
 LINK = re.compile(r"(\]\()([^)#\s]+)")
 """The target of a link or of a picture, without its fragment."""
+WHOLE_NUMBERS = "<style>.md-typeset td { white-space: nowrap }</style>"
+"""Wide tables scroll; a number such as 1e-15 is never broken at its sign."""
 
 
 def on_files(files, config):
@@ -55,4 +57,4 @@ def dated(markdown, uri):
     made = "make paper" if uri.startswith("paper/") else "make bench"
     line = f"`{made}` writes this page" + (f"; last on {day}." if day else ".")
     heading, _, rest = markdown.partition("\n")
-    return f"{heading}\n\n*{line} [The machine](../../benchmarks.md).*\n{rest}"
+    return f"{heading}\n\n*{line} [The machine](../../benchmarks.md).*\n\n{WHOLE_NUMBERS}\n{rest}"
