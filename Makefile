@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 AXE := 4.14.0
 
-.PHONY: demo test paper paper-quick bench format clean
+.PHONY: demo test docs paper paper-quick bench format clean
 
 demo: .venv/demo
 	$(BIN)/jointpmf demo
@@ -12,6 +12,9 @@ test: .venv/test .venv/npm/node_modules/axe-core
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest
+
+docs: .venv/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 paper: .venv/paper
 	$(BIN)/python -m paper.synthetic
@@ -59,4 +62,4 @@ format: .venv/test
 	touch $@
 
 clean:
-	rm -rf .venv .venv-peers
+	rm -rf .venv .venv-peers site

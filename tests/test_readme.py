@@ -1,51 +1,21 @@
 """The README's code runs and prints what the README says; its map of the house is true."""
 
-import contextlib
-import io
-import os
 import re
-import shlex
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import jointpmf
-from jointpmf.cli import app
 from jointpmf.datasets import anes96
+from prose import ROOT, broken_links, check_code, check_commands
 
-ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 SOURCE = Path(jointpmf.__file__).parent
 
 
-def check_code(text):
-    """Run all blocks of code, one after the other; those that print say so."""
-    blocks = re.findall(r"```python\n(.*?)```\n(?:```text\n(.*?)```)?", text, re.DOTALL)
-    assert len(blocks) == len(re.findall("```python", text))
-    namespace = {}
-    for code, expected in blocks:
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(code, namespace)
-        assert printed.getvalue() == expected
-
-
-def test_the_code_prints_what_it_says():
-    check_code(README)
-
-
-def test_the_code_on_scale_prints_what_it_says(tmp_path, monkeypatch):
+def test_the_code_prints_what_it_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    check_code((ROOT / "docs" / "scale.md").read_text())
-
-
-@pytest.mark.skipif(
-    not Path(os.environ.get("JOINTPMF_DATA", "nowhere"), "ratings").is_dir(),
-    reason="JOINTPMF_DATA names no folder with ratings",
-)
-def test_the_code_on_ratings_prints_what_it_says():
-    check_code((ROOT / "docs" / "ratings.md").read_text())
+    check_code(README)
 
 
 def test_the_command_prints_what_it_says(tmp_path, monkeypatch):
@@ -53,22 +23,12 @@ def test_the_command_prints_what_it_says(tmp_path, monkeypatch):
     table.loc[::4, "vote"] = None
     table.to_csv(tmp_path / "survey.csv", index=False)
     monkeypatch.chdir(tmp_path)
-    (block,) = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
-    for call in ("\n" + block).split("\n$ ")[1:]:
-        line, _, expected = call.partition("\n")
-        if "*" in line:  # the shell's own work, and tables that are not here
-            continue
-        words = shlex.split(line, comments=True)
-        result = CliRunner().invoke(app, words[1:])
-        assert words[0] == "jointpmf"
-        assert result.exit_code == 0, (line, result.output)
-        if expected.strip():
-            assert printed_words(result.stdout) == printed_words(expected), line
+    check_commands(README)
 
 
-def printed_words(text):
-    """Return what was printed without its layout and its bars, which depend on the terminal."""
-    return [word for word in text.split() if word.isascii()]
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md"])
+def test_links_lead_somewhere(name):
+    assert broken_links(ROOT / name) == []
 
 
 def test_the_map_names_every_file():

@@ -1,0 +1,158 @@
+"""The documentation: its code and commands run, its links lead somewhere, nothing is fetched."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import polars as pl
+import pytest
+
+import jointpmf as jp
+from jointpmf.datasets import anes96
+from prose import ROOT, broken_links, check_code, check_commands
+
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+RATINGS = Path(os.environ.get("JOINTPMF_DATA", "nowhere"), "ratings")
+RATINGS_PAGE = pytest.param(
+    DOCS / "ratings.md",
+    marks=pytest.mark.skipif(not RATINGS.is_dir(), reason="JOINTPMF_DATA has no ratings"),
+)
+
+
+def pages_with(block):
+    found = [page for page in PAGES if f"```{block}\n" in page.read_text()]
+    return [RATINGS_PAGE if page.name == "ratings.md" else page for page in found]
+
+
+def name(page):
+    return str(page.relative_to(DOCS))
+
+
+@pytest.mark.parametrize("page", pages_with("python"), ids=name)
+def test_the_code_prints_what_it_says(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check_code(page.read_text())
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Return a folder with what the pages' commands read."""
+    folder = tmp_path_factory.mktemp("files")
+    table = anes96()
+    table.loc[::4, "vote"] = None
+    table.to_csv(folder / "survey.csv", index=False)
+    bins = {"age": 6, "income": 6, "town size": 5}
+    jp.fit_rows(table, 4, bins=bins, random_state=0).pmf.save(folder / "survey.safetensors")
+    rows = jp.random_pmf(jp.Domain.of_sizes([3] * 6), 3, random_state=0).sample(300, random_state=0)
+    (folder / "folder-of-parquet-files").mkdir()
+    for path in ("rows.parquet", "big.parquet", "folder-of-parquet-files/0.parquet"):
+        rows.write_parquet(folder / path)
+    smoking = {"smokes": ["no", "yes"] * 3, "age": ["18-29", "30-59", "60+"] * 2}
+    pl.DataFrame(smoking | {"count": [120, 190, 190, 80, 310, 110]}).write_csv(
+        folder / "smoking.csv"
+    )
+    scores = {"age": ["18-29", "30-59", "60+"] * 3, "score": [1, 1, 1, 2, 2, 2, 3, 3, 3]}
+    pl.DataFrame(scores | {"count": [60, 190, 150, 80, 180, 90, 60, 130, 60]}).write_csv(
+        folder / "scores.csv"
+    )
+    return folder
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if "```console\n" in p.read_text()], ids=name)
+def test_the_commands_print_what_they_say(page, files, tmp_path, monkeypatch):
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("webbrowser.open", lambda address: True)
+    check_commands(page.read_text())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page):
+    assert broken_links(page) == []
+
+
+def test_the_reference_has_every_public_name_once():
+    text = "\n".join(page.read_text() for page in sorted((DOCS / "api").glob("*.md")))
+    named = re.findall(r"^::: jointpmf\.(\w+)$", text, re.MULTILINE)
+    assert sorted(named) == sorted(jp.__all__)
+
+
+def test_the_table_of_the_reference_names_only_what_is_there():
+    index = (DOCS / "api" / "index.md").read_text()
+    for page, names in re.findall(r"^\| \[[^]]+\]\((\w+\.md)\) \| (.*) \|$", index, re.MULTILINE):
+        text = (DOCS / "api" / page).read_text()
+        for named in re.findall(r"`([\w.]+)`", names):
+            assert f"::: {named}" in text or f"::: jointpmf.{named}\n" in text, (page, named)
+
+
+class Page(HTMLParser):
+    """What a built page refers to: links, anchors, and what is loaded without a click."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.links, self.anchors, self.loaded = [], set(), []
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.anchors |= {given.get("id"), given.get("name")}
+        if tag == "a" and given.get("href"):
+            self.links.append(given["href"])
+        elif tag == "link" and given.get("rel") != "canonical":
+            self.loaded.append(given["href"])
+        elif given.get("src"):
+            self.loaded.append(given["src"])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Return the pages of the site by path; building it must not warn."""
+    folder = tmp_path_factory.mktemp("site")
+    subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        check=True,
+    )
+    return {path: Page(path) for path in folder.rglob("*.html")}
+
+
+def is_elsewhere(link):
+    return re.match(r"(https?:)?//|mailto:", link)
+
+
+def test_links_of_the_site_lead_somewhere(site):
+    for path, page in site.items():
+        if path.name == "404.html":  # its links are absolute
+            continue
+        for link in page.links + page.loaded:
+            target, _, anchor = unquote(link).partition("#")
+            if is_elsewhere(link) or link.startswith(("data:", "javascript:")):
+                continue
+            file = (path.parent / target).resolve() if target else path
+            assert file.exists(), (path, link)
+            assert not anchor or file not in site or anchor in site[file].anchors, (path, link)
+
+
+def test_the_site_loads_nothing_from_elsewhere(site):
+    for path, page in site.items():
+        assert not [address for address in page.loaded if is_elsewhere(address)], path
+        for style in path.parent.rglob("*.css"):
+            assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", style.read_text()), style
+
+
+def test_every_public_name_can_be_linked_to(site):
+    anchors = set().union(*(page.anchors for page in site.values()))
+    assert {f"jointpmf.{public}" for public in jp.__all__} <= anchors
+
+
+def test_results_are_shown_as_they_are(site):
+    (page,) = (path for path in site if path.parts[-3:] == ("paper", "results", "table1.html"))
+    for number in re.findall(r"\d\.\d\de-\d\d", (ROOT / "paper/results/table1.md").read_text()):
+        assert number in page.read_text()
