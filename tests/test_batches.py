@@ -262,6 +262,15 @@ class TestCounted:
         other = jp.fit_marginals(counted, 2, weighting="counts", random_state=0)
         assert same(solution.pmf, other.pmf)
 
+    def test_the_source_is_said(self):
+        solution = fit(split(ROWS), method="marginals", order=2)
+        assert solution.source == "10 marginals counted over the rows"
+
+    def test_too_many_are_refused(self):
+        domain = jp.Domain.of_sizes([4] * 200)
+        with pytest.raises(jp.JointPMFError, match="too many to count"):
+            fit([np.zeros((5, 200), int)], method="marginals", domain=domain)
+
     def test_smoothing_belongs_to_likelihood(self):
         with pytest.raises(jp.JointPMFError, match="smoothing belongs"):
             fit(split(ROWS), method="marginals", smoothing=1.0)
@@ -396,6 +405,9 @@ class TestBadBatches:
         with pytest.raises(jp.JointPMFError, match="no row has an observed cell"):
             fit([empty], domain=TRUTH.domain)
         assert np.isfinite(fit([empty, ROWS]).objective)
+        assert np.isfinite(fit(iter([empty, ROWS]), domain=TRUTH.domain).objective)
+        with pytest.raises(jp.JointPMFError, match="nothing to fit"):
+            fit(iter([empty]), domain=TRUTH.domain)
 
     def test_a_callable_that_gives_its_rows_once(self):
         generator = iter(split(ROWS))

@@ -137,6 +137,19 @@ class TestPartialFit:
         assert first.n_features_in_ == 3
         assert first.feature_names_in_.tolist() == TABLE.columns
 
+    def test_minus_one_is_missing_also_where_it_comes_late(self):
+        rows = coded(200)
+        rows = np.where(rows < 0, 0, rows)
+        holes = np.where(rows == 1, -1, rows)
+        model = self.model().partial_fit(rows).partial_fit(holes)
+        assert np.isfinite(model.score_samples(holes)).all()
+        assert np.isfinite(self.model().fit(rows).score_samples(holes)).all()
+
+    def test_frames_of_dask_are_for_fit(self):
+        frame = pytest.importorskip("dask.dataframe").from_pandas(TABLE.to_pandas(), npartitions=2)
+        with pytest.raises(jp.JointPMFError, match="fit takes a table of Dask"):
+            self.model().partial_fit(frame)
+
     @pytest.mark.parametrize("smoothing", [None, 0.0])
     def test_later_calls_are_steps_as_in_plain_numpy(self, smoothing):
         rows, weights = coded(200), np.random.default_rng(1).random(200) + 0.5

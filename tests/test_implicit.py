@@ -147,15 +147,60 @@ def test_all_subsets_estimate_the_norm_exactly(monkeypatch):
     assert some.cost(point) == pytest.approx(exact.cost(point))
 
 
-def test_sums_are_refreshed():
+@pytest.mark.parametrize(("refresh", "n_loads"), [(1, 40), (10, 4), (10**9, 1)])
+def test_sums_are_refreshed(refresh, n_loads, monkeypatch):
     codes, _ = random_codes(6, 300)
-    often, never = (
-        ImplicitLeastSquares(ColumnRows.of_codes(codes), 3, 4, refresh) for refresh in (1, 10**9)
-    )
+    problem = ImplicitLeastSquares(ColumnRows.of_codes(codes), 3, 4, refresh)
     start = random_point(codes.domain, 3, np.random.default_rng(0))
-    ends = [iterate(AOADMM(p), start.copy(), max_iter=40, tol=0.0).pmf for p in (often, never)]
-    for one, other in zip(ends[0].factors, ends[1].factors, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-7)
+    loads = []
+    load = problem._sums.load
+    monkeypatch.setattr(problem._sums, "load", lambda table: (loads.append(0), load(table)))
+    iterate(AOADMM(problem), start, max_iter=40, tol=0.0)
+    assert n_loads <= len(loads) <= n_loads + 1
+
+
+def test_an_interrupt_while_sums_are_computed_leaves_no_wrong_ones(monkeypatch):
+    codes, generator = random_codes(6, 300)
+    problem = ImplicitLeastSquares(ColumnRows.of_codes(codes), 3, 3)
+    first, second = (random_point(codes.domain, 3, generator) for _ in range(2))
+    cost = problem.cost(first)
+    with monkeypatch.context() as patch:
+        patch.setattr(problem._grams, "load", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            problem.cost(second)
+    assert problem.cost(first) == cost
+
+
+def interrupted(table):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("sizes", "order"), [((3,) * 40, 20), ((2,) * 18, 17), ((200,) * 9, 4)])
+def test_tables_of_any_size_are_counted_by_the_cells_that_were_seen(sizes, order):
+    codes = jp.random_pmf(jp.Domain.of_sizes(sizes), 2, random_state=0).sample(
+        300, random_state=0, backend="codes"
+    )
+    codes = jp.Codes(jp.Domain.of_sizes(sizes), np.where(codes == 1, -1, codes))
+    rows = ColumnRows.of_codes(codes)
+    subset = tuple(range(order))
+    (seen,) = implicit._seen(rows, iter([subset]))
+    whole = codes.array[(codes.array[:, :order] >= 0).all(axis=1), :order]
+    expected, counts = np.unique(whole, axis=0, return_counts=True)
+    found = np.stack(seen.levels, axis=1)
+    place = np.lexsort(found.T[::-1])
+    np.testing.assert_array_equal(found[place], expected)
+    np.testing.assert_array_equal(seen.counts[place], counts)
+
+
+def test_an_estimate_keeps_few_cells(monkeypatch):
+    codes = jp.random_pmf(jp.Domain.of_sizes([40] * 30), 2, random_state=0).sample(
+        2000, random_state=0, backend="codes"
+    )
+    monkeypatch.setattr(implicit, "MOST_COUNTED", 0)
+    monkeypatch.setattr(implicit, "MOST_KEPT", 50_000)
+    rows = ColumnRows.of_codes(jp.Codes(jp.Domain.of_sizes([40] * 30), codes))
+    problem = ImplicitLeastSquares(rows, 2, 3)
+    assert 40_000 < sum(len(table.counts) for table in problem._some.tables) <= 50_000
 
 
 class TestStart:

@@ -128,3 +128,50 @@ def test_a_fit_goes_on_to_the_same_bits(stop, is_implicit, monkeypatch, tmp_path
     assert [step.objective for step in rest.history] == [step.objective for step in whole.history]
     for one, other in zip(rest.pmf.factors, whole.pmf.factors, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("is_implicit", [False, True])
+def test_an_interrupt_before_there_is_a_start_gives_a_model(is_implicit, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subsets, "point_of_all_subsets", interrupted)
+    monkeypatch.setattr("jointpmf.fit._start", interrupted)
+    solution = fit(ROWS, is_implicit, monkeypatch)
+    assert solution.status is jp.Status.STOPPED
+    assert solution.start == "random: interrupted before it began"
+    assert solution.pmf.weights.sum() == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("order", ["3", None, 2.5, 0])
+@pytest.mark.parametrize("is_implicit", [False, True])
+def test_an_order_that_is_no_whole_number_is_refused(order, is_implicit, monkeypatch):
+    with pytest.raises(jp.JointPMFError, match="the order must be a whole number"):
+        fit(ROWS, is_implicit, monkeypatch, order=order)
+
+
+@pytest.mark.parametrize("is_implicit", [False, True])
+class TestTablesThatSayNothing:
+    def test_a_column_without_an_observed_cell(self, is_implicit, monkeypatch):
+        table = ROWS.copy()
+        table[:, 2] = -1
+        with pytest.raises(jp.JointPMFError, match="column 'x2' has no observed cell"):
+            fit(table, is_implicit, monkeypatch)
+
+    def test_weights_that_are_all_zero(self, is_implicit, monkeypatch):
+        with pytest.raises(jp.JointPMFError, match="all sample weights are zero"):
+            fit(ROWS, is_implicit, monkeypatch, sample_weight=np.zeros(len(ROWS)))
+
+    def test_tiny_weights_are_weights(self, is_implicit, monkeypatch):
+        ones, tiny = (
+            fit(ROWS, is_implicit, monkeypatch, sample_weight=np.full(len(ROWS), weight))
+            for weight in (1.0, 1e-300)
+        )
+        assert tiny.objective == pytest.approx(ones.objective, rel=1e-6)
+
+
+def test_marginals_that_cannot_all_be_counted_are_refused():
+    domain = jp.Domain.of_sizes([4] * 200)
+    with pytest.raises(jp.JointPMFError, match=r"1313400 marginals of order 3 have .* too many"):
+        subsets.check_countable(domain, 3)
+    subsets.check_countable(domain, 2)

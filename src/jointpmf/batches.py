@@ -13,7 +13,6 @@ import numpy as np
 from jointpmf.domain import Domain
 from jointpmf.encoding import Codes, LevelUnion, check_is_domain, encode
 from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
-from jointpmf.fit import fit_marginals
 from jointpmf.fit_plan import FitData, FitPlan, check_table
 from jointpmf.likelihood import LIKELIHOOD_STARTS, loop_options
 from jointpmf.marginals import MarginalCounts, names_of_order
@@ -27,10 +26,11 @@ from jointpmf.parts import (
 )
 from jointpmf.pmf import JointPMF, seeded_generator
 from jointpmf.solvers.loop import Callback, Solution, Status
-from jointpmf.solvers.rows import ColumnRows
+from jointpmf.solvers.rows import ColumnRows, n_observed
 from jointpmf.solvers.starts import checked_start, mixed
 from jointpmf.spool import Spool
 from jointpmf.stepwise import STEP_ROWS, Stepwise
+from jointpmf.subsets import check_countable, fit_counted
 from jointpmf.threads import one_blas_thread
 
 logger = logging.getLogger("jointpmf")
@@ -118,16 +118,12 @@ def fit_batches(
     if method == "marginals":
         if smoothing:
             raise JointPMFError("smoothing belongs to method='likelihood'")
+        check_countable(domain, order)
         counts = MarginalCounts(domain, names_of_order(domain, order))
         for codes in source.codes(domain):
             counts.add(codes)
-        return fit_marginals(
-            counts.to_marginals(),
-            rank,
-            start=start,
-            weighting="counts",
-            random_state=random_state,
-            **options,
+        return fit_counted(
+            counts.to_marginals(), rank, start=start, random_state=random_state, **options
         )
     begin = checked_start(start, LIKELIHOOD_STARTS, domain, rank, "table's")
     plan = FitPlan(rank, begin, smoothing, towards, options)
@@ -214,7 +210,9 @@ class _Stream:
             codes = next(self._batches, None)
             if codes is None:
                 break
-            self._waiting.append(codes.array)
+            says_something = n_observed(codes.columns) > 0
+            whole = says_something.all()
+            self._waiting.append(codes.array if whole else codes.array[says_something])
         first, *others = self._waiting or [np.empty((0, len(self.domain)))]
         rows = np.concatenate([first, *others]) if others else first  # a large one is not copied
         self._waiting = [rows[n_rows:]] if len(rows) > n_rows else []

@@ -275,6 +275,8 @@ class PMFEstimator(_PMFBase):
         sample_weight : array of shape (rows,), optional
             What each row counts for.
         """
+        if engine := engine_of(X):
+            raise JointPMFError(f"partial_fit takes rows in memory; fit takes a table of {engine}")
         is_first = self._steps is None
         X, _, weights = _counting(self._checked(X, reset=is_first), None, sample_weight)
         with one_blas_thread:
@@ -532,8 +534,8 @@ def _n_rows(X: Any) -> int:
 
 
 def _missing_code(X: Any) -> int | None:
-    """Return −1 if it means missing: in whole numbers of which it is the only negative one."""
-    if isinstance(X, np.ndarray) and X.dtype.kind in "iu" and X.size and X.min() == MISSING:
+    """Return −1 if it means missing: where no whole number is below it."""
+    if isinstance(X, np.ndarray) and X.dtype.kind in "iu" and X.size and X.min() >= MISSING:
         return MISSING
     return None
 

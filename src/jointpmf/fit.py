@@ -137,8 +137,12 @@ def fit_marginals(
         }
         saved = Checkpoint(checkpoint, checkpoint_every, identity, random_state)
         options["checkpoint"], generator = saved, saved.generator
-    first = _start(marginals, problem, start, generator)
-    unique = first.is_exact or is_unique(_curvature(problem), rank, generator)
+    try:
+        first = _start(marginals, problem, start, generator)
+        unique = first.is_exact or is_unique(_curvature(problem), rank, generator)
+    except KeyboardInterrupt:
+        point = random_point(marginals.domain, rank, generator)
+        return replace(stopped_at(_solver(method, problem), point), marginals=marginals)
     if method == "auto" and unique is False:
         options["tol"] = max(tol, VALLEY_TOL)
     held_out = None if validation is None else _Judged(validation, problem.domain)
@@ -238,6 +242,12 @@ class _Start(NamedTuple):
     def is_certain(self) -> bool:
         """Whether no other start need be tried."""
         return self.is_exact or self.name == "given"
+
+
+def stopped_at(solver: Solver, point: Point) -> Solution:
+    """Return a fit that was interrupted before it had a better start than this one."""
+    here = iterate(solver, point, max_iter=0, tol=0.0)
+    return replace(here, status=Status.STOPPED, start="random: interrupted before it began")
 
 
 def _start(

@@ -28,9 +28,10 @@ from jointpmf.marginals import MarginalCounts, MarginalSet, names_of_order
 from jointpmf.memory import available_bytes, used_bytes
 from jointpmf.parts import PartedRows
 from jointpmf.printing import FitWatch, watched
+from jointpmf.solvers.implicit import bytes_of_sums
 from jointpmf.solvers.loop import Solution, Status
 from jointpmf.spool import Spool
-from jointpmf.subsets import are_many
+from jointpmf.subsets import are_many, n_table_cells
 from jointpmf.table_files import (
     TableFile,
     codes_in,
@@ -56,6 +57,9 @@ WORKING_BYTES = 280 * 10**6
 
 BYTES_PER_COUNT = 40
 """Memory per cell of counted marginals: theirs, those of a batch, and what a fit makes of them."""
+
+BYTES_PER_TABLE = 3000
+"""Memory per counted marginal, however small it is."""
 
 MODEL_COPIES = 40
 """Arrays of a model's size that a fit has at a time."""
@@ -170,19 +174,21 @@ class FitJob:
             else:
                 raise JointPMFError(
                     f"the {n_rows} rows do not fit the memory, and their marginals of order "
-                    f"{self.order} are too many to count; lower --order, or use --method likelihood"
+                    f"{self.order} are too many to count; lower --order or --rank, or use --method "
+                    "likelihood"
                 )
         return Fitted(solution, self._about(solution, {"rows": str(n_rows)}))
 
     def _read(self, table: TableFile, domain: Domain, spool: Spool) -> Codes | None:
         """Return the codes of all rows, or put them in the spool if they would take too much."""
         self._check_model(domain)
-        most, n_rows = self._room / _bytes_per_row(domain), 0
+        n_rows, has_holes = 0, False
         held: list[Codes] = []
         for codes in codes_in(table, domain):
             held.append(codes)
             n_rows += codes.n_rows
-            if n_rows > most:
+            has_holes = has_holes or bool(codes.array.min(initial=0) < 0)
+            if n_rows * self._bytes_per_row(domain, has_holes) > self._room:
                 for one in held:
                     spool.add(one)
                 held.clear()
@@ -199,6 +205,14 @@ class FitJob:
                 f"a model of rank {rank} over {n_levels} levels is too large for --memory "
                 f"{text_of_bytes(self.memory)}"
             )
+
+    def _bytes_per_row(self, domain: Domain, has_holes: bool = False) -> float:
+        """Return about what a row takes while it is fitted: its codes several times, and sums."""
+        size = np.dtype(code_dtype(max(domain.sizes, default=1))).itemsize
+        n_bytes = 5.0 * size * len(domain) + 80
+        if self.method == "marginals":
+            n_bytes += bytes_of_sums(self.rank or 1, self.order, has_holes)
+        return n_bytes
 
     @cached_property
     def _room(self) -> float:
@@ -217,13 +231,15 @@ class FitJob:
 
     def _counted(self, table: TableFile, domain: Domain) -> tuple[MarginalSet, int]:
         """Return the counted marginals: only the counts are ever in memory."""
-        counts = MarginalCounts(domain, names_of_order(domain, self.order))
-        cells = sum(math.prod(domain.sizes[n] for n in subset) for subset in counts.subsets)
-        if self.memory is not None and cells * BYTES_PER_COUNT > self._room:
+        n_subsets = math.comb(len(domain), self.order)
+        n_cells = n_table_cells(domain.sizes, self.order)
+        if n_cells * BYTES_PER_COUNT + n_subsets * BYTES_PER_TABLE > self._room:
+            room = "the memory" if self.memory is None else f"--memory {text_of_bytes(self.memory)}"
             raise JointPMFError(
-                f"the {len(counts.subsets)} marginals of order {self.order} have {cells:,} cells, "
-                f"too many for --memory {text_of_bytes(self.memory)}; lower --order"
+                f"the {n_subsets:,} marginals of order {self.order} have {n_cells:,.0f} cells, "
+                f"too many for {room}; lower --order"
             )
+        counts = MarginalCounts(domain, names_of_order(domain, self.order))
         n_rows = 0
         for codes in codes_in(table, domain):
             counts.add(codes)
@@ -251,7 +267,7 @@ class FitJob:
         """Return the fit to rows on disk; to some of them where the rank is to be found."""
         spool.finish()
         if self.rank is None:
-            size = min(int(self._room / _bytes_per_row(spool.domain)), MOST_FOR_RANK)
+            size = min(int(self._room / self._bytes_per_row(spool.domain)), MOST_FOR_RANK)
             rows = PartedRows(spool)
             codes, weights = rows.sample(max(size, 1), self.seed)
             found = self._of_codes(codes, weights, console, watch)
@@ -329,9 +345,3 @@ class FitJob:
             "seed": str(self.seed),
             "library": f"jointpmf {__version__}",
         }
-
-
-def _bytes_per_row(domain: Domain) -> int:
-    """Return about what a row takes in memory while it is fitted: its codes several times."""
-    size = np.dtype(code_dtype(max(domain.sizes, default=1))).itemsize
-    return 5 * size * len(domain) + 80

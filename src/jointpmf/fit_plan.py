@@ -369,10 +369,10 @@ def check_table(codes: Codes, weights: np.ndarray | None) -> None:
     """Raise unless every column has an observed cell in a row that counts."""
     if not codes.n_rows or not len(codes.domain):
         raise JointPMFError("the table is empty: there is nothing to fit")
-    counted = codes.columns if weights is None else codes.columns[:, weights > 0]
-    if not counted.shape[1]:
+    counts = np.ones(codes.n_rows, bool) if weights is None else weights > 0
+    if not counts.any():
         raise JointPMFError("all sample weights are zero")
-    seen = [bool((column >= 0).any()) for column in counted]
+    seen = [bool(((column >= 0) & counts).any()) for column in codes.columns]
     if not all(seen):
         unseen = [n for n, is_seen in zip(codes.domain.names, seen, strict=True) if not is_seen]
         raise JointPMFError(f"column {listing(unseen)} has no observed cell")

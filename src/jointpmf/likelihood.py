@@ -14,7 +14,6 @@ from jointpmf.domain import Domain
 from jointpmf.encoding import Bins, encode
 from jointpmf.errors import JointPMFError, at_least_zero, one_of, whole_number
 from jointpmf.files import PathLike
-from jointpmf.fit import fit_marginals
 from jointpmf.fit_plan import (
     FitData,
     FitPlan,
@@ -31,7 +30,7 @@ from jointpmf.pmf import JointPMF, average, seeded_generator
 from jointpmf.solvers.loop import Callback, Restart, Solution, Status
 from jointpmf.solvers.rows import TableRows, mean_log_likelihood
 from jointpmf.solvers.starts import checked_start
-from jointpmf.subsets import fit_subsets
+from jointpmf.subsets import fit_counted, fit_subsets
 from jointpmf.threads import one_blas_thread
 
 logger = logging.getLogger("jointpmf")
@@ -171,6 +170,7 @@ def fit_rows(
         return _fit_on_workers(table, domain, method, order, plan, random_state, kept)
     codes = encode(table, domain, bins=bins)
     weights = checked_weights(sample_weight, codes.n_rows)
+    check_table(codes, weights)
     if method == "marginals":
         options = loop_options(max_iter, tol, callback)
         options |= {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
@@ -178,7 +178,6 @@ def fit_rows(
             codes, weights, rank, order, start=start, random_state=random_state, **options
         )
     options = loop_options(max_iter, tol, callback)
-    check_table(codes, weights)
     begin = checked_start(start, LIKELIHOOD_STARTS, codes.domain, rank, "table's")
     generator = seeded_generator(random_state)
     if checkpoint is not None:
@@ -226,11 +225,10 @@ def _fit_on_workers(
     folder, every = kept
     with distributed_rows(frame, domain) as rows:
         if method == "marginals":
-            return fit_marginals(
+            return fit_counted(
                 rows.marginals(order),
                 plan.rank,
                 start=plan.start,
-                weighting="counts",
                 random_state=random_state,
                 checkpoint=folder,
                 checkpoint_every=every,

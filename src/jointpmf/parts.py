@@ -36,6 +36,7 @@ from jointpmf.solvers.rows import (
     rows_of_codes,
 )
 from jointpmf.solvers.starts import mixed
+from jointpmf.subsets import check_countable
 from jointpmf.tables import Table, add
 
 logger = logging.getLogger("jointpmf")
@@ -274,6 +275,7 @@ class PartedRows:
 
     def marginals(self, order: int) -> MarginalSet:
         """Return all marginals of an order, counted in one pass."""
+        check_countable(self.domain, order)
         counts = MarginalCounts(self.domain, names_of_order(self.domain, order))
         counts.tables = self.parts.total(CountSubsets(counts.subsets)).tables
         return counts.to_marginals()

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from jointpmf.checkpoint import Checkpoint
+from jointpmf.domain import Domain
 from jointpmf.encoding import Codes
+from jointpmf.errors import JointPMFError, whole_number
 from jointpmf.files import PathLike
 from jointpmf.fit import (
     COUPLED_STARTS,
@@ -21,6 +23,7 @@ from jointpmf.fit import (
     fit_marginals,
     is_unique,
     mixed_with_uniform,
+    stopped_at,
 )
 from jointpmf.limits import MAX_PARAMETERS
 from jointpmf.marginals import MarginalSet
@@ -51,8 +54,9 @@ MOST_TABLE_CELLS = 2**27
 MANY_SUBSETS = 20_000
 """Tables of which there are more are hardly worth counting."""
 
-MOST_JUDGED = 300_000
-"""Subsets from which it is told whether the model is unique; more would take minutes to list."""
+MOST_LISTED = 300_000
+"""Subsets that are listed at most, to tell whether the model is unique, or to count them where the
+rows are not in memory: more would take minutes."""
 
 N_RANDOM = 3
 """Random starts where the closed form does not apply."""
@@ -74,13 +78,13 @@ def fit_subsets(
 
     `options` are those of the loop: max_iter, tol, callback.
     """
+    order = whole_number(order, "the order", 1)
     if not is_cheaper_implicitly(codes, rank, order):
-        marginals = MarginalSet.from_table(codes, order, weights)
-        solution = fit_marginals(
-            marginals, rank, start=start, weighting="counts", random_state=random_state,
-            checkpoint=checkpoint, checkpoint_every=checkpoint_every, **options,
+        return fit_counted(
+            MarginalSet.from_table(codes, order, weights), rank, start=start,
+            random_state=random_state, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
+            **options,
         )  # fmt: skip
-        return replace(solution, source=f"{len(marginals)} marginals counted over the rows")
     with one_blas_thread:
         rows = ColumnRows.of_codes(codes, weights)
         problem = ImplicitLeastSquares(rows, rank, order, REFRESH if checkpoint is None else 1)
@@ -103,6 +107,23 @@ def fit_subsets(
         solution = _fit_implicitly(problem, start, generator, options)
         cost = problem.cost(Point.of_pmf(solution.pmf))
     return replace(solution, objective=cost, source=source)
+
+
+def fit_counted(marginals: MarginalSet, rank: int, **options: Any) -> Solution:
+    """Return the fit to marginals that were counted over rows, weighted by their counts."""
+    solution = fit_marginals(marginals, rank, weighting="counts", **options)
+    return replace(solution, source=f"{len(marginals)} marginals counted over the rows")
+
+
+def check_countable(domain: Domain, order: int) -> None:
+    """Raise if there are more marginals of an order than can be counted and kept."""
+    order = whole_number(order, "the order", 1)
+    n_subsets, n_cells = math.comb(len(domain), order), n_table_cells(domain.sizes, order)
+    if n_subsets > MOST_LISTED or n_cells > MOST_TABLE_CELLS:
+        raise JointPMFError(
+            f"the {n_subsets} marginals of order {order} have {n_cells:.2g} cells, too many to "
+            "count: lower the order, take fewer variables, or use method='likelihood'"
+        )
 
 
 def is_cheaper_implicitly(codes: Codes, rank: int, order: int) -> bool:
@@ -155,7 +176,11 @@ def _fit_implicitly(
     if isinstance(start, JointPMF):
         point, reason = Point.of_pmf(start), "given: a JointPMF"
     elif start != "random":
-        found = point_of_all_subsets(problem, generator)
+        try:
+            found = point_of_all_subsets(problem, generator)
+        except KeyboardInterrupt:
+            point = random_point(domain, rank, generator)
+            return stopped_at(default_solver(problem), point)
         if found is not None:
             point = mixed_with_uniform(found, domain)
             reason = "algebraic: some triples, the rest by one pass over the rows"
@@ -193,7 +218,7 @@ def _is_unique(problem: ImplicitLeastSquares, generator: np.random.Generator) ->
     """Tell whether all marginals of the order determine the model; None if that takes too long."""
     domain = problem.domain
     n_parameters = problem.rank * (1 + sum(domain.sizes))
-    if n_parameters > MAX_PARAMETERS or problem.n_subsets > MOST_JUDGED:
+    if n_parameters > MAX_PARAMETERS or problem.n_subsets > MOST_LISTED:
         return None
     subsets = list(combinations(range(len(domain)), problem.order))
     return is_unique(Curvature(domain, subsets, np.ones(len(subsets))), problem.rank, generator)

@@ -12,19 +12,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import combinations, islice
+from functools import cached_property, partial
+from itertools import combinations
 
 import numpy as np
 
-from jointpmf.counting import count_tables
-from jointpmf.domain import MISSING
+from jointpmf.counting import MAX_SCRATCH, count_tables
+from jointpmf.domain import Domain
 from jointpmf.encoding import Codes
 from jointpmf.errors import JointPMFError
 from jointpmf.solvers import kernels
 from jointpmf.solvers.objective import Block, Point
-from jointpmf.solvers.rows import ColumnRows, n_observed
-from jointpmf.solvers.symmetric import SymmetricSums, symmetric_derivatives
+from jointpmf.solvers.rows import ColumnRows, distinct_codes, n_observed
+from jointpmf.solvers.symmetric import SymmetricSums, padded, symmetric_derivatives
+from jointpmf.tables import SparseTable, Table
 
 Subset = tuple[int, ...]
 
@@ -35,12 +36,16 @@ not see each other's new values. With as many groups as the order no step goes t
 REFRESH = 10
 """Sweeps after which all sums are computed anew, lest rounding adds up."""
 
-MOST_COUNTED, AT_ONCE = 2 * 10**9, 2000
-"""Rows times subsets up to which all subsets are counted for the norm, and how many at a time."""
+MOST_COUNTED, AT_ONCE, CELLS_AT_ONCE = 2 * 10**9, 2000, 2**22
+"""Rows times subsets up to which all subsets are counted for the norm, and how many, with how many
+cells, at a time."""
 
 FEW_COUNTED, FEWEST_SUBSETS, MOST_SUBSETS = 3 * 10**8, 200, 4000
 """Rows times subsets that are counted where that would take too long, and subsets at least and at
 most."""
+
+MOST_KEPT, FEWEST_KEPT = 2 * 10**6, 20
+"""Cells of these subsets that are kept: there are fewer subsets where they have more, but some."""
 
 MOST_CURVED = 64
 """Patterns of missing cells from which JᵀJ is made at most: it need not be exact."""
@@ -127,6 +132,7 @@ class ImplicitLeastSquares:
         is_current = self._factors is not None and np.array_equal(self._factors, point.factors)
         if is_current and self._age < self.refresh:
             return
+        self._factors = None  # until all is done: it may be interrupted
         self._sums.load(point.factors)
         self._grams.load(self._packed_grams(point))
         self._factors, self._age = point.factors.copy(), 0
@@ -173,13 +179,14 @@ class ImplicitLeastSquares:
         """Return the objective; where the norm is estimated, that at this point from residuals."""
         known = self.relative_cost(point)
         if self._some is not None:
-            self.norm = 2 * (self._some.cost(point) - known)
+            self.norm = 2 * (self._some.cost(point, self.factor_grams(point)) - known)
         return 0.5 * self.norm + known
 
     def gradient(self, point: Point) -> tuple[float, np.ndarray]:
         """Return the objective and its gradient, weights first."""
-        cost = 0.5 * self.norm + self.relative_cost(point)
+        self._load(point)
         gram, cross = self._whole()
+        cost = 0.5 * self.norm + float(point.weights @ (0.5 * gram @ point.weights - cross))
         parts = [gram @ point.weights - cross]
         for block in self._blocks(0, len(self.domain), point.weights):
             parts.append((point.factors[block.rows] @ block.gram - block.cross.T).ravel())
@@ -240,8 +247,7 @@ class _SomeSubsets:
     """Some of the subsets, counted, from which the objective over all is estimated."""
 
     offsets: np.ndarray
-    subsets: list[Subset]
-    tables: list[np.ndarray]
+    tables: list[_Seen]
     weights: np.ndarray
 
     @classmethod
@@ -251,33 +257,113 @@ class _SomeSubsets:
         generator = np.random.default_rng(0)
         count = min(max(FEW_COUNTED // len(rows), FEWEST_SUBSETS), MOST_SUBSETS)
         drawn = (generator.choice(n_all, order, replace=False) for _ in range(count))
-        subsets = sorted({tuple(sorted(subset.tolist())) for subset in drawn})
-        counts = [np.asarray(t, float) for t in count_tables(_codes(rows), subsets, rows.weights)]
-        totals = np.array([table.sum() for table in counts])
-        tables = [c / max(t, 1e-300) for c, t in zip(counts, totals, strict=True)]
-        weights = totals / unit * math.comb(n_all, order) / len(subsets)
-        return cls(rows.domain.offsets, subsets, tables, weights)
+        subsets = dict.fromkeys(tuple(sorted(subset.tolist())) for subset in drawn)
+        tables: list[_Seen] = []
+        n_kept = 0
+        for table in _seen(rows, iter(subsets)):
+            if len(tables) >= FEWEST_KEPT and n_kept + len(table.counts) > MOST_KEPT:
+                break
+            tables.append(table)
+            n_kept += len(table.counts)
+        totals = np.array([table.counts.sum() for table in tables])
+        weights = totals / unit * math.comb(n_all, order) / len(tables)
+        return cls(rows.domain.offsets, tables, weights)
 
     @property
     def norm(self) -> float:
         """Weighted sum of the squared norms of the tables."""
-        return float(self.weights @ [np.vdot(table, table) for table in self.tables])
+        return float(self.weights @ [table.shares @ table.shares for table in self.tables])
 
-    def cost(self, point: Point) -> float:
-        """Return the objective, from residuals."""
+    def cost(self, point: Point, grams: np.ndarray) -> float:
+        """Return the objective, from cells that were seen and the Gram matrices of the factors."""
         squares = []
-        for subset, table in zip(self.subsets, self.tables, strict=True):
-            fitted = point.weights[:, None]
-            for n in subset:
-                factor = point.factors[self.offsets[n] : self.offsets[n + 1]]
-                fitted = (fitted[:, :, None] * factor.T[:, None, :]).reshape(len(fitted), -1)
-            residual = table.ravel() - fitted.sum(axis=0)
-            squares.append(residual @ residual)
+        for table in self.tables:
+            fitted = np.ones((len(table.counts), len(point.weights)))
+            gram = np.outer(point.weights, point.weights)
+            for n, levels in zip(table.subset, table.levels, strict=True):
+                fitted *= point.factors[self.offsets[n] + levels]
+                gram *= grams[n]
+            shares = table.shares
+            squares.append(shares @ shares - 2 * shares @ (fitted @ point.weights) + gram.sum())
         return 0.5 * float(self.weights @ squares)
 
 
-def _codes(rows: ColumnRows) -> Codes:
-    return Codes(rows.domain, rows.columns.T)
+@dataclass(frozen=True)
+class _Seen:
+    """The cells of a subset's table that were seen: their levels, and what they count."""
+
+    subset: Subset
+    counts: np.ndarray
+    levels_of: Callable[[], Sequence[np.ndarray]]
+
+    @classmethod
+    def of_table(cls, subset: Subset, table: Table) -> _Seen:
+        """Return the cells of a table."""
+        if isinstance(table, SparseTable):
+            return cls(subset, table.values.astype(float), lambda: _levels(table.cells, table))
+        cells = np.flatnonzero(table)
+        return cls(subset, table.ravel()[cells].astype(float), lambda: _levels(cells, table))
+
+    @classmethod
+    def of_rows(cls, subset: Subset, rows: ColumnRows) -> _Seen:
+        """Return the cells of a table that would be too large, as the distinct rows there are."""
+        columns = rows.columns[list(subset)]
+        whole = np.flatnonzero((columns >= 0).all(axis=0) & (rows.weights > 0))
+        domain = Domain([rows.domain.variables[n] for n in subset])
+        codes, weights = distinct_codes(Codes(domain, columns[:, whole].T), rows.weights[whole])
+        return cls(subset, weights, lambda: list(codes.columns))
+
+    @cached_property
+    def levels(self) -> Sequence[np.ndarray]:
+        """The level of each variable of the subset, for every cell."""
+        return self.levels_of()
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """The probabilities of the cells."""
+        return self.counts / (self.counts.sum() or 1.0)
+
+
+def _levels(cells: np.ndarray, table: Table) -> Sequence[np.ndarray]:
+    return [levels.astype(np.int32) for levels in np.unravel_index(cells, table.shape)]
+
+
+def _seen(rows: ColumnRows, subsets: Iterator[Subset]) -> Iterator[_Seen]:
+    """Yield the tables of subsets, of which only some are in memory at a time."""
+    codes = Codes(rows.domain, rows.columns.T)
+    for batch, n_cells in _batches(subsets, rows.domain.sizes):
+        if n_cells > MAX_SCRATCH:  # of one table
+            yield _Seen.of_rows(batch[0], rows)
+            continue
+        for subset, table in zip(batch, count_tables(codes, batch, rows.weights), strict=True):
+            yield _Seen.of_table(subset, table)
+
+
+def _batches(subsets: Iterator[Subset], sizes: Sequence[int]) -> Iterator[tuple[list[Subset], int]]:
+    """Yield subsets, as many at a time as can be counted in little memory, and their cells."""
+    batch: list[Subset] = []
+    n_cells = 0
+    for subset in subsets:
+        n_more = math.prod(sizes[n] + 1 for n in subset)  # one for what is missing
+        if batch and (len(batch) == AT_ONCE or n_cells + n_more > CELLS_AT_ONCE):
+            yield batch, n_cells
+            batch, n_cells = [], 0
+        batch.append(subset)
+        n_cells += n_more
+    if batch:
+        yield batch, n_cells
+
+
+def bytes_of_sums(rank: int, order: int, has_holes: bool) -> int:
+    """Return what is kept of each row: e_1 … e_k, and those of a pattern of its own at worst.
+
+    Examples
+    --------
+    >>> bytes_of_sums(rank=10, order=3, has_holes=False)
+    288
+    """
+    n_numbers = padded(rank) + (padded(rank * (rank + 1) // 2) if has_holes else 0)
+    return 8 * order * n_numbers
 
 
 def _patterns(rows: ColumnRows) -> tuple[np.ndarray, np.ndarray]:
@@ -291,7 +377,8 @@ def _patterns(rows: ColumnRows) -> tuple[np.ndarray, np.ndarray]:
     keys = np.ascontiguousarray(bits.T).view(np.dtype((np.void, len(bits))))[:, 0]
     _, firsts, inverse = np.unique(keys, return_index=True, return_inverse=True)
     weights = np.bincount(inverse, rows.weights, minlength=len(firsts))
-    return np.where(columns[:, firsts] >= 0, 0, MISSING).astype(np.int8), weights
+    patterns = columns[:, firsts]
+    return np.minimum(patterns, 0, out=patterns).astype(np.int8, copy=False), weights
 
 
 def _some_patterns(
@@ -314,14 +401,5 @@ def _mean_count(rows: ColumnRows, order: int) -> float:
 
 def _counted_norm(rows: ColumnRows, order: int) -> float:
     """Return Σ over all subsets of the squared norm of their counts, divided by their sum."""
-    codes, total = _codes(rows), 0.0
-    for subsets in _batches(combinations(range(len(rows.domain)), order), AT_ONCE):
-        for table in count_tables(codes, subsets, rows.weights):
-            values = getattr(table, "values", table)
-            total += float(np.vdot(values, values)) / max(float(table.sum()), 1e-300)
-    return total
-
-
-def _batches(subsets: Iterator[Subset], size: int) -> Iterator[Sequence[Subset]]:
-    while batch := list(islice(subsets, size)):
-        yield batch
+    subsets = combinations(range(len(rows.domain)), order)
+    return sum(float(table.counts @ table.shares) for table in _seen(rows, subsets))

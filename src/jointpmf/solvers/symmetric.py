@@ -56,7 +56,7 @@ class SymmetricSums:
     ) -> None:
         self.columns, self.offsets, self.weights = columns, offsets, weights
         self.n_numbers, self.order = n_numbers, order
-        self.width = -(-n_numbers // LANES) * LANES
+        self.width = padded(n_numbers)
         n_rows, n_levels = len(weights), int(offsets[-1])
         self._table = aligned_zeros(n_levels, self.width)
         self._rows = aligned_zeros(n_rows, order * self.width)
@@ -77,7 +77,8 @@ class SymmetricSums:
 
     def _room(self) -> np.ndarray:
         """Return memory for a list of cells."""
-        size = max(BLOCK_ROWS * min(BLOCK_VARIABLES, len(self.columns)), LISTED_AT_ONCE)
+        n_all = len(self.columns)
+        size = max(BLOCK_ROWS * min(BLOCK_VARIABLES, n_all), LISTED_AT_ONCE, n_all)
         return np.empty(size, np.uint16 if int(self.offsets[-1]) < 2**16 else np.uint32)
 
     def load(self, table: np.ndarray) -> None:
@@ -157,6 +158,17 @@ class SymmetricSums:
         self._bring_up_to_date()
         last = (self.order - 1) * self.width
         return np.asarray(self.weights @ self._rows[:, last : last + self.n_numbers])
+
+
+def padded(n_numbers: int) -> int:
+    """Return a number of numbers that fills whole vectors.
+
+    Examples
+    --------
+    >>> padded(10)
+    12
+    """
+    return -(-n_numbers // LANES) * LANES
 
 
 def _panels(width: int, most: int) -> list[tuple[int, tuple[int, ...]]]:
