@@ -255,7 +255,7 @@ class TestMemory:
     @pytest.fixture
     def crowded(self, monkeypatch):
         """Leave no room for rows."""
-        monkeypatch.setattr("jointpmf.fit_job._bytes_per_row", lambda domain: 10**13)
+        monkeypatch.setattr("jointpmf.fit_job.FitJob._bytes_per_row", lambda *asked: 10**13)
         monkeypatch.setattr("jointpmf.spool.BLOCK_BYTES", (4 + 16) * 50)
         monkeypatch.setattr("jointpmf.parts.SAMPLE_ROWS", 100)
         monkeypatch.setattr("jointpmf.table_files.BATCH_BYTES", 1000)
@@ -267,7 +267,7 @@ class TestMemory:
         options = ("--rank", 2, "--bins", "age=4", "--smoothing", 0.5, *memory)
         pmf, about, _ = self.fit(inside, folder / "survey.csv", tmp_path / "disk", *options)
         assert about["start"].endswith(" rows, then in steps")
-        monkeypatch.setattr("jointpmf.fit_job._bytes_per_row", lambda domain: 1)
+        monkeypatch.setattr("jointpmf.fit_job.FitJob._bytes_per_row", lambda *asked: 1)
         other, beside, _ = self.fit(inside, folder / "survey.csv", tmp_path / "memory", *options)
         assert "sample" not in beside["start"]
         assert about["rows"] == beside["rows"] == "300"
