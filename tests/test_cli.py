@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -113,13 +112,7 @@ def test_the_version_and_the_help():
     assert "Usage" in bare.stdout
 
 
-def test_the_help_is_quick_and_loads_nothing_heavy():
-    seconds = []
-    for _ in range(3):
-        begin = time.perf_counter()
-        run("--help")
-        seconds.append(time.perf_counter() - begin)
-    assert min(seconds) < 1
+def test_the_help_loads_nothing_heavy():
     code = (
         "import sys, jointpmf.cli; print([m for m in "
         "('numpy', 'numba', 'polars', 'pandas', 'scipy', 'sklearn') if m in sys.modules])"

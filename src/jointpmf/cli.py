@@ -676,7 +676,7 @@ def _say(output: str, content: dict[str, Any], sentence: str, as_json: bool) -> 
     if as_json:
         _print_json(_console(), json_text(content))
     else:
-        _console().print(Text(sentence))
+        _console().print(Text(sentence), soft_wrap=True)
 
 
 def _print_json(console: Console, text: str) -> None:
