@@ -435,11 +435,10 @@ class TestNotebooks:
         assert re.search("x0 ?2 ?1 ?75.0 %", shown(certain._repr_html_()).text)
         assert "0 variables" in jp.JointPMF(jp.Domain([]), [1.0], [])._repr_html_()
 
-    def test_a_large_model_is_shown_at_once(self):
-        pmf = random([5] * 1000, 600)
-        pmf._repr_html_()
-        seconds = min(timed(pmf._repr_html_) for _ in range(3))
-        assert seconds < 0.02
+    def test_of_a_large_model_little_is_shown(self):
+        text = random([5] * 1000, 600)._repr_html_()
+        assert len(text) < 10_000
+        assert "and 992 more variables" in shown(text).text
 
     def test_the_others(self):
         found = {
@@ -461,14 +460,6 @@ class TestNotebooks:
         text = shown(jp.MarginalSet(domain, tables)._repr_html_()).text
         assert "1 disagreements" in text
         assert "x0 gives x0=1 probability 0.5, x0, x1 gives it 0.8" in text
-
-
-def timed(function):
-    import time
-
-    begin = time.perf_counter()
-    function()
-    return time.perf_counter() - begin
 
 
 class TestCommand:
