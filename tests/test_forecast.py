@@ -183,7 +183,7 @@ def test_its_text_is_for_people():
 
 def test_a_considerable_start_is_told():
     plan = forecast.Plan("a table", "EM", 100, 200, 1.5e9, 1e9, 2e9, 0.5, 90.0, 200.0)
-    assert str(plan).splitlines()[-1] == "           90 s of it to find where to begin"
+    assert str(plan).splitlines()[-1] == "           90 s of it before the first iteration"
 
 
 @pytest.mark.parametrize(

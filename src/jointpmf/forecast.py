@@ -49,11 +49,13 @@ from jointpmf.solvers.starts import (
     N_COMPLETED,
     SURPLUS,
     can_merge,
+    point_at_rows,
     point_in_closed_form,
     point_of_merged_rows,
     random_point,
 )
 from jointpmf.solvers.symmetric import CHUNK_WORK, SymmetricSums
+from jointpmf.solvers.vectors import LANES
 from jointpmf.subsets import MOST_JUDGED, N_RANDOM, is_better_implicit, n_table_cells
 from jointpmf.tables import SMALLEST_SPARSE
 from jointpmf.threads import n_threads, one_blas_thread
@@ -75,14 +77,18 @@ TOL = 1e-10
 EM_PASSES = 2
 """Passes of an EM iteration: one at the next model, one at the extrapolated."""
 
+N_KINDS = 3
+"""Kinds of starts that take turns; every first is made of merged rows."""
+
 SWEEP_PASSES = 2
 """Passes of an implicit sweep: one for the sums by level, one to bring the rows up to date."""
 
 N_AGREEING = 2
 """Runs after which a fit to counted marginals mostly ends: two agree on the best."""
 
-N_SETTLED = 2
-"""Second-order steps that are tried after a first: their damping is then as that of most."""
+N_SETTLED, N_SOLVED = 2, 2
+"""Second-order steps that are tried after a first, when their damping is as that of most; and
+linear systems that a step solves on average, as levels are emptied and steps are damped more."""
 
 FIXED_BYTES, TABLE_BYTES, SUBSET_BYTES, N_SQUARES = 3e5, 1000.0, 130.0, 3
 """Memory of any fit; of a counted table besides its cells, and of a subset that is listed; and
@@ -142,7 +148,7 @@ class Plan:
             "on this machine",
         ]
         if self.start_seconds > CONSIDERABLE * self.seconds:
-            lines.append(f"           {_time(self.start_seconds)} of it to find where to begin")
+            lines.append(f"           {_time(self.start_seconds)} of it before the first iteration")
         return "\n".join(lines)
 
 
@@ -155,7 +161,10 @@ def plan(
     order: int = 3,
     n_iter: int = 100,
 ) -> Plan:
-    """Return what a fit to complete rows will cost on this machine.
+    """Return what a fit to complete rows will cost on this machine, tried for about half a second.
+
+    How soon starts converge is that of rows drawn from a model of the rank, unless so many
+    iterations are expected that none can.
 
     Parameters
     ----------
@@ -211,13 +220,18 @@ class _Table:
         return float(self.n_cells * np.dtype(code_dtype(self.levels)).itemsize)
 
     @property
+    def listed_bytes(self) -> float:
+        """Memory of the list of a row's cells, whose type depends on the number of levels."""
+        return (2.0 if self.n_variables * self.levels < 2**16 else 4.0) * self.n_variables
+
+    @property
     def n_parameters(self) -> int:
         return self.rank * (1 + self.n_variables * self.levels)
 
     @property
     def width(self) -> int:
         """Components, padded to whole vectors."""
-        return -(-self.rank // 4) * 4
+        return -(-self.rank // LANES) * LANES
 
     @property
     def model_bytes(self) -> float:
@@ -274,7 +288,7 @@ class _Probe:
         self.model: JointPMF = random_pmf(domain, table.rank, 0)
         self.codes = Codes(domain, self.model.sample(self.n_rows, random_state=0, backend="codes"))
         self.wider = table.n_variables / n_variables
-        self.longer = table.n_rows / self.n_rows
+        self.larger = self.wider * table.n_rows / self.n_rows
 
     def head(self, n_rows: int) -> Codes:
         return Codes(self.codes.domain, self.codes.array[:n_rows])
@@ -302,44 +316,46 @@ class _Probe:
 
 def _likelihood(table: _Table, n_iter: int) -> Plan:
     rank, generator = table.rank, np.random.default_rng(0)
-    n_rows = min(max(PROBE_WORK // (table.n_variables * rank), PROBE_ROWS), MOST_PROBED)
-    widest = max(PROBE_WORK // (min(n_rows, table.n_rows) * rank), 3)
-    probe = _Probe(table, n_rows, min(table.n_variables, widest, PROBE_VARIABLES))
+    probe = _probe_of_rows(table)
     n_distinct = probe.n_distinct
-    n_levels = table.n_variables * table.levels
-    cell_bytes = (2.0 if n_levels < 2**16 else 4.0) * table.n_variables
-    repeat_often = 2 * n_distinct <= table.n_rows
-    is_listed = cell_bytes * table.n_rows <= MOST_LISTED or repeat_often
+    is_listed = table.n_rows * table.listed_bytes <= MOST_LISTED or 2 * n_distinct <= table.n_rows
     made: Callable[[Codes], Rows | ColumnRows]
     made = Rows.of_codes if is_listed else ColumnRows.as_they_are
-    finding = _seconds(lambda: made(probe.codes).marginal) * probe.longer * probe.wider
+    finding = _seconds(lambda: made(probe.codes).marginal) * probe.larger
     rows = made(probe.codes)
 
     count, n_tried = affordable_starts(n_distinct, n_distinct * table.n_variables, rank)
-    merging = 0.0
-    if rank > 1 and can_merge(probe.codes.domain, rank):
-        merging = _seconds(lambda: point_of_merged_rows(rows, rank, generator))
-    point = Point.of_pmf(probe.model)
+    are_all_tried = count == MAX_CANDIDATES
+    point = point_at_rows(rows, rank, generator) if are_all_tried else Point.of_pmf(probe.model)
     step, n_steps = _em_steps(rows, rank, point)
-    ending = _seconds(lambda: point.to_pmf(rows.domain)) * probe.wider
     if n_iter >= CANDIDATE_STEPS:
         n_steps = CANDIDATE_STEPS  # no start can have converged
-    elif n_steps < CANDIDATE_STEPS and count < MAX_CANDIDATES:
+    elif n_steps < CANDIDATE_STEPS and not are_all_tried:
         count = 1  # the first start agrees with the closed form
-    closed_form = _closed_form_seconds(table, table.n_rows) if rank > 1 else None
+    merging = 0.0
+    if rank > 1 and can_merge(rows.domain, rank):
+        merging = _seconds(lambda: point_of_merged_rows(rows, rank, generator))
+    closed_form = _closed_form_seconds(table) if rank > 1 else None
     n_runs = count if closed_form is None else count + 1
+    ending = _seconds(lambda: point.to_pmf(rows.domain)) * probe.wider
     per_row = probe.wider / len(rows)
-    trying = n_runs * (n_steps + 1 / EM_PASSES) * step + -(-count // 3) * merging
+    trying = n_runs * (n_steps + 1 / EM_PASSES) * step + -(-count // N_KINDS) * merging
     start = finding + (closed_form or 0.0) + trying * per_row * n_tried + (n_runs + 1) * ending
     iteration = step * per_row * n_distinct
 
-    passes = EM_PASSES * n_iter
     return Plan(
-        str(table), "maximum likelihood by EM", n_iter, passes,
-        _likelihood_bytes(table, n_distinct, n_tried, is_listed, cell_bytes), table.code_bytes,
+        str(table), "maximum likelihood by EM", n_iter, EM_PASSES * n_iter,
+        _likelihood_bytes(table, n_distinct, n_tried, is_listed), table.code_bytes,
         3.0 * n_distinct * table.n_variables * table.width, iteration / EM_PASSES, start,
         start + (n_iter + 1 / EM_PASSES) * iteration + ending,
     )  # fmt: skip
+
+
+def _probe_of_rows(table: _Table) -> _Probe:
+    """Return rows of which every thread has some, of as many variables as is then affordable."""
+    n_rows = min(max(PROBE_WORK // (table.n_variables * table.rank), PROBE_ROWS), MOST_PROBED)
+    widest = max(PROBE_WORK // (min(n_rows, table.n_rows) * table.rank), 3)
+    return _Probe(table, n_rows, min(table.n_variables, widest, PROBE_VARIABLES))
 
 
 def _em_steps(rows: Rows | ColumnRows, rank: int, point: Point) -> tuple[float, int]:
@@ -354,12 +370,10 @@ def _em_steps(rows: Rows | ColumnRows, rank: int, point: Point) -> tuple[float, 
     return step, run.n_iter if run.status is Status.CONVERGED else CANDIDATE_STEPS
 
 
-def _likelihood_bytes(
-    table: _Table, n_distinct: int, n_tried: int, is_listed: bool, cell_bytes: float
-) -> float:
+def _likelihood_bytes(table: _Table, n_distinct: int, n_tried: int, is_listed: bool) -> float:
     model = SURPLUS * table.model_bytes
     fixed = min(MAX_CHUNKS * model, CHUNK_BYTES) + 10 * model
-    cells = n_distinct * cell_bytes * is_listed
+    cells = n_distinct * table.listed_bytes * is_listed
     counting = 16.0 * n_tried * table.n_variables  # the start asks how often each level occurs
     sorting = 66.0 * table.n_rows * is_listed
     return (
@@ -376,56 +390,65 @@ def _implicit(table: _Table, order: int, n_iter: int) -> Plan:
         return ImplicitLeastSquares(ColumnRows.as_they_are(codes), rank, order)
 
     problem = problem_of(probe.codes)
-    per_subset = probe.for_all_rows(problem_of) / problem.n_subsets
-    n_subsets = table.n_subsets(order)
-    n_counted = n_subsets
-    if n_subsets * table.n_rows > MOST_COUNTED:
-        n_counted = min(max(FEW_COUNTED // table.n_rows, FEWEST_SUBSETS), MOST_SUBSETS)
+    n_counted = _n_counted(table, order)
+    start = n_counted * probe.for_all_rows(problem_of) / problem.n_subsets
 
-    few, all_ = _row_passes(probe, order), _row_passes(_wide_probe(table, order), order)
+    wide = _wide_probe(table, order)
+    passes, own = _row_passes(wide, order), _row_passes(probe, order)
     sweeps = AOADMM(problem)
     state = sweeps.start(_somewhere(problem.domain, rank))
-    admm = max(_seconds(lambda: sweeps.step(state)) - few.sweep / probe.longer / probe.wider, 0.0)
-    sweep = all_.sweep + probe.wider * admm
+    admm = max(_seconds(lambda: sweeps.step(state)) - own.sweep, 0.0)
+    sweep = wide.larger * passes.sweep + probe.wider * admm
     newton, point = Newton(problem), Point.of_pmf(probe.model)
-    settled = max(_newton_seconds(newton, point) - few.gradient / probe.longer / probe.wider, 0.0)
+    solving = max(_newton_seconds(newton, point) - own.gradient, 0.0)
     curvature, vector = newton.curvature_at(point), np.ones(narrow.n_parameters)
-    product = _seconds(lambda: curvature.times(vector))
-    second_order = all_.gradient + settled + 2 * MAX_CG * (probe.wider - 1) * product
+    solving += N_SOLVED * MAX_CG * (probe.wider - 1) * _seconds(lambda: curvature.times(vector))
+    gradient = wide.larger * passes.gradient
 
-    start = n_counted * per_subset
-    closed_form = _closed_form_seconds(table, table.n_rows, MAX_COUNTED)
+    closed_form = _closed_form_seconds(table, MAX_COUNTED)
     if closed_form is not None:
-        start += N_COMPLETED * (closed_form + 2 * all_.gradient)
-    if n_subsets <= MOST_JUDGED:
+        start += N_COMPLETED * (closed_form + 2 * gradient)
+    if table.n_subsets(order) <= MOST_JUDGED:
         start += _uniqueness_seconds(table, order)
     n_runs = N_RANDOM if closed_form is None else 1
     n_sweeps = min(n_iter, _n_sweeps(table))
-    passes = SWEEP_PASSES * n_iter * n_runs
-    iterating = n_runs * (n_sweeps * sweep + (n_iter - n_sweeps) * second_order)
-    n_held = n_counted if n_counted < n_subsets else min(n_subsets, AT_ONCE)
-    sums = min(MAX_CHUNKS * order * table.model_bytes, CHUNK_BYTES)
-    memory = FIXED_BYTES + table.code_bytes + 8.0 * table.n_rows * (order * table.width + 3) + sums
-    held = n_held * (16.0 * table.cells_held(order) + TABLE_BYTES)
-    memory += max(held, _uniqueness_bytes(table, order))
+    iterating = n_runs * (n_sweeps * sweep + (n_iter - n_sweeps) * (gradient + solving))
     return Plan(
-        str(table), f"marginals of order {order}, implicitly from the rows", n_iter, passes, memory,
-        table.code_bytes, 2.0 * (order + 1) * table.n_cells * table.width,
-        all_.sweep / SWEEP_PASSES, start, start + iterating,
+        str(table), f"marginals of order {order}, implicitly from the rows", n_iter,
+        SWEEP_PASSES * n_iter * n_runs, _implicit_bytes(table, order, n_counted), table.code_bytes,
+        2.0 * (order + 1) * table.n_cells * table.width, wide.larger * passes.sweep / SWEEP_PASSES,
+        start, start + iterating,
     )  # fmt: skip
 
 
+def _n_counted(table: _Table, order: int) -> int:
+    """Return how many subsets are counted for the norm."""
+    n_subsets = table.n_subsets(order)
+    if n_subsets * table.n_rows <= MOST_COUNTED:
+        return n_subsets
+    return min(max(FEW_COUNTED // table.n_rows, FEWEST_SUBSETS), MOST_SUBSETS)
+
+
+def _implicit_bytes(table: _Table, order: int, n_counted: int) -> float:
+    are_all = n_counted == table.n_subsets(order)
+    n_held = min(n_counted, AT_ONCE) if are_all else n_counted
+    tables = n_held * (16.0 * table.cells_held(order) + TABLE_BYTES)
+    rows = 8.0 * table.n_rows * (order * table.width + 3)
+    sums = min(MAX_CHUNKS * order * table.model_bytes, CHUNK_BYTES)
+    most = max(tables, _uniqueness_bytes(table, order))
+    return FIXED_BYTES + table.code_bytes + rows + sums + most
+
+
 def _wide_probe(table: _Table, order: int) -> _Probe:
-    """Return rows of which every thread has some, and so many variables as that leaves room for."""
+    """Return rows of which every thread has some, as a pass over all subsets shares them out."""
     work = 2 * n_threads() * CHUNK_WORK // (order * table.width)
     n_rows = min(max(work // table.n_variables, PROBE_ROWS), MOST_PROBED)
-    return _Probe(
-        table, n_rows, min(table.n_variables, max(work // n_rows, order), PROBE_VARIABLES)
-    )
+    widest = max(work // n_rows, order)
+    return _Probe(table, n_rows, min(table.n_variables, widest, PROBE_VARIABLES))
 
 
 class _Passes(NamedTuple):
-    """Seconds that the rows take of a sweep and of a gradient, for the whole table."""
+    """Seconds that the rows take of a sweep, and of a gradient."""
 
     sweep: float
     gradient: float
@@ -448,8 +471,7 @@ def _row_passes(probe: _Probe, order: int) -> _Passes:
         sums.load(factors)
         sums.without(0, n_all)
 
-    scale = probe.longer * probe.wider
-    return _Passes(scale * _seconds(sweep), scale * _seconds(gradient))
+    return _Passes(_seconds(sweep), _seconds(gradient))
 
 
 def _counted(table: _Table, order: int, n_iter: int) -> Plan:
@@ -476,15 +498,17 @@ def _counted(table: _Table, order: int, n_iter: int) -> Plan:
     n_sweeps = min(n_iter, _n_sweeps(table))
     iterating = n_runs * (n_sweeps * sweep + (n_iter - n_sweeps) * newton)
     starts = f", from {n_runs} starts" if n_runs > 1 else ""
-    products = 16.0 * table.n_table_cells(order - order // 2) * table.width
-    memory = FIXED_BYTES + table.code_bytes + products
-    memory += n_subsets * (24.0 * table.cells_held(order) + TABLE_BYTES)
-    memory += _uniqueness_bytes(table, order)
     return Plan(
         str(table), f"{n_subsets} marginals of order {order}, counted in one pass over the rows"
-        f"{starts}", n_iter, n_runs * n_iter, memory, table.code_bytes,
+        f"{starts}", n_iter, n_runs * n_iter, _counted_bytes(table, order), table.code_bytes,
         4.0 * n_cells * table.width, sweep, start, start + iterating,
     )  # fmt: skip
+
+
+def _counted_bytes(table: _Table, order: int) -> float:
+    tables = table.n_subsets(order) * (24.0 * table.cells_held(order) + TABLE_BYTES)
+    products = 16.0 * table.n_table_cells(order - order // 2) * table.width
+    return FIXED_BYTES + table.code_bytes + tables + products + _uniqueness_bytes(table, order)
 
 
 def _n_sweeps(table: _Table) -> int:
@@ -513,10 +537,10 @@ def _second_order_seconds(
         curvature = newton.curvature_at(point)
         vector = np.ones(narrow.n_parameters)
         product = _seconds(lambda: curvature.times(vector))
-        return more_cells * gradient + 2 * MAX_CG * more**2 * product
-    factorising = _factorising_seconds(dpotrf, narrow.n_parameters)
+        return more_cells * gradient + N_SOLVED * MAX_CG * more**2 * product
+    factorising = N_SOLVED * _factorising_seconds(dpotrf, narrow.n_parameters)
     rest = max(_newton_seconds(newton, point) - gradient - factorising, 0.0)
-    return more_cells * gradient + more**2 * rest + 2 * more**3 * factorising
+    return more_cells * gradient + more**2 * rest + more**3 * factorising
 
 
 def _uniqueness_seconds(table: _Table, order: int) -> float:
@@ -552,19 +576,20 @@ def _uniqueness_bytes(table: _Table, order: int) -> float:
     return 8.0 * N_SQUARES * n_free**2 + SUBSET_BYTES * table.n_subsets(order)
 
 
-def _closed_form_seconds(table: _Table, n_rows: int, most: float = math.inf) -> float | None:
+def _closed_form_seconds(table: _Table, most: float = math.inf) -> float | None:
     """Return the time of a closed-form start, or None where it does not apply.
 
     It counts the triples across three groups of variables, over at most so many rows times triples.
     """
-    per_component = max(table.levels - 1, 1)
-    size = min(table.n_variables // 3, -(-MAX_STACK * table.rank // per_component))
-    if 1 + size * (table.levels - 1) < table.rank or (size * table.levels) ** 3 > MAX_STACKED:
+    free = table.levels - 1
+    size = min(table.n_variables // 3, -(-MAX_STACK * table.rank // max(free, 1)))
+    is_possible = 1 + size * free >= table.rank and (size * table.levels) ** 3 <= MAX_STACKED
+    if not size or not is_possible:
         return None
-    tried = min(size, max(int((PROBE_SUBSETS) ** (1 / 3)), 1))
-    rank = min(table.rank, 1 + tried * (table.levels - 1))
-    n_counted = min(n_rows, max(int(most / size**3), 1) if math.isfinite(most) else n_rows)
-    probe = _Probe(replace(table, rank=rank, n_rows=n_counted), 4 * PROBE_ROWS, 3 * tried)
+    tried = min(size, round(PROBE_SUBSETS ** (1 / 3)))
+    rank = min(table.rank, 1 + tried * free)
+    n_rows = int(min(table.n_rows, max(most / size**3, 1)))
+    probe = _Probe(replace(table, rank=rank, n_rows=n_rows), 4 * PROBE_ROWS, 3 * tried)
     generator = np.random.default_rng(0)
     one = probe.for_all_rows(lambda codes: point_in_closed_form(codes, None, rank, generator))
     return one * (size / tried) ** 3
