@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import combinations, islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpstrf
 
+from jointpmf.counting import count_tables
 from jointpmf.domain import Domain
 from jointpmf.encoding import Codes, code_dtype
 from jointpmf.errors import JointPMFError, one_of, whole_number
@@ -71,6 +72,9 @@ PROBE_VARIABLES, PROBE_SUBSETS, PROBE_PARAMETERS, PROBE_CELLS = 1000, 300, 600, 
 """Variables of the widest table that is tried; subsets, parameters and cells of tables where these
 decide how long a step takes."""
 
+COUNTED_VARIABLES = 40
+"""Variables among which subsets are counted: those that differ in one variable share work."""
+
 TOL = 1e-10
 """When a fit has converged, unless asked otherwise."""
 
@@ -86,9 +90,9 @@ SWEEP_PASSES = 2
 N_AGREEING = 2
 """Runs after which a fit to counted marginals mostly ends: two agree on the best."""
 
-N_SETTLED, N_SOLVED = 2, 2
-"""Second-order steps that are tried after a first, when their damping is as that of most; and
-linear systems that a step solves on average, as levels are emptied and steps are damped more."""
+N_SETTLING, N_SOLVED = 8, 2
+"""Second-order steps that are tried at most, after a first which is unlike the others; and linear
+systems that a step solves on average, as levels are emptied and steps are damped more."""
 
 FIXED_BYTES, TABLE_BYTES, SUBSET_BYTES, N_SQUARES = 3e5, 1000.0, 130.0, 3
 """Memory of any fit; of a counted table besides its cells, and of a subset that is listed; and
@@ -229,6 +233,11 @@ class _Table:
         return self.rank * (1 + self.n_variables * self.levels)
 
     @property
+    def n_free(self) -> int:
+        """Feasible directions: every column, and the weights, sum to one."""
+        return max(self.rank * (1 + self.n_variables * (self.levels - 1)) - 1, 1)
+
+    @property
     def width(self) -> int:
         """Components, padded to whole vectors."""
         return -(-self.rank // LANES) * LANES
@@ -275,8 +284,7 @@ class _Table:
         """
         n_equations = sum(n_table_cells((self.levels - 1,) * self.n_variables, k)
                           for k in range(1, order + 1))  # fmt: skip
-        n_free = self.rank * (1 + self.n_variables * (self.levels - 1)) - 1
-        return n_free <= n_equations and (order > 2 or self.rank == 1)
+        return self.n_free <= n_equations and (order > 2 or self.rank == 1)
 
 
 class _Probe:
@@ -385,13 +393,9 @@ def _implicit(table: _Table, order: int, n_iter: int) -> Plan:
     rank = table.rank
     narrow = table.narrow(order)
     probe = _Probe(table, PROBE_ROWS, narrow.n_variables)
-
-    def problem_of(codes: Codes) -> ImplicitLeastSquares:
-        return ImplicitLeastSquares(ColumnRows.as_they_are(codes), rank, order)
-
-    problem = problem_of(probe.codes)
+    problem = ImplicitLeastSquares(ColumnRows.as_they_are(probe.codes), rank, order)
     n_counted = _n_counted(table, order)
-    start = n_counted * probe.for_all_rows(problem_of) / problem.n_subsets
+    start = n_counted * _counting_seconds(table, order)
 
     wide = _wide_probe(table, order)
     passes, own = _row_passes(wide, order), _row_passes(probe, order)
@@ -427,6 +431,18 @@ def _n_counted(table: _Table, order: int) -> int:
     if n_subsets * table.n_rows <= MOST_COUNTED:
         return n_subsets
     return min(max(FEW_COUNTED // table.n_rows, FEWEST_SUBSETS), MOST_SUBSETS)
+
+
+def _counting_seconds(table: _Table, order: int) -> float:
+    """Return the time that one of many subsets takes to be counted over all rows."""
+    probe = _Probe(table, PROBE_ROWS, min(table.n_variables, COUNTED_VARIABLES))
+    everything = combinations(range(len(probe.codes.domain)), order)
+    subsets = list(islice(everything, PROBE_SUBSETS))
+
+    def counted(codes: Codes) -> object:
+        return count_tables(codes, subsets, np.ones(codes.n_rows))
+
+    return probe.for_all_rows(counted) / len(subsets)
 
 
 def _implicit_bytes(table: _Table, order: int, n_counted: int) -> float:
@@ -517,14 +533,14 @@ def _n_sweeps(table: _Table) -> int:
 
 
 def _newton_seconds(newton: Newton, point: Point) -> float:
-    """Return the time of a second-order step near the model, once the damping has settled."""
+    """Return the median time of second-order steps near the model, as the damping settles."""
     state = newton.step(newton.start(point))
-    times = []
-    for _ in range(N_SETTLED):
+    times: list[float] = []
+    while len(times) < 2 or (sum(times) < 4 * PROBE_SECONDS and len(times) < N_SETTLING):
         begin = time.perf_counter()
         state = newton.step(state)
         times.append(time.perf_counter() - begin)
-    return float(np.mean(times))
+    return float(np.median(times))
 
 
 def _second_order_seconds(
@@ -538,7 +554,7 @@ def _second_order_seconds(
         vector = np.ones(narrow.n_parameters)
         product = _seconds(lambda: curvature.times(vector))
         return more_cells * gradient + N_SOLVED * MAX_CG * more**2 * product
-    factorising = N_SOLVED * _factorising_seconds(dpotrf, narrow.n_parameters)
+    factorising = N_SOLVED * _factorising_seconds(dpotrf, narrow.n_free)
     rest = max(_newton_seconds(newton, point) - gradient - factorising, 0.0)
     return more_cells * gradient + more**2 * rest + more**3 * factorising
 
@@ -554,7 +570,7 @@ def _uniqueness_seconds(table: _Table, order: int) -> float:
     curvature = Curvature(domain, subsets, np.ones(len(subsets)))
     whole = _seconds(lambda: is_determined(curvature, table.rank, generator))
     forming = N_POINTS * _seconds(lambda: curvature.at(point).matrix())
-    factorising = N_POINTS * _factorising_seconds(dpstrf, narrow.n_parameters)
+    factorising = N_POINTS * _factorising_seconds(dpstrf, narrow.n_free)
     rest = max(whole - forming - factorising, 0.0)
     more = table.n_parameters / narrow.n_parameters
     more_subsets = table.n_subsets(order) / len(subsets)
@@ -572,8 +588,7 @@ def _uniqueness_bytes(table: _Table, order: int) -> float:
     """Return the memory of JᵀJ over the feasible directions, which a second-order step has too."""
     if table.n_parameters > MAX_PARAMETERS or table.n_subsets(order) > MOST_JUDGED:
         return 0.0
-    n_free = table.rank * (1 + table.n_variables * (table.levels - 1))
-    return 8.0 * N_SQUARES * n_free**2 + SUBSET_BYTES * table.n_subsets(order)
+    return 8.0 * N_SQUARES * table.n_free**2 + SUBSET_BYTES * table.n_subsets(order)
 
 
 def _closed_form_seconds(table: _Table, most: float = math.inf) -> float | None:
