@@ -37,6 +37,7 @@ bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.imputation
 	$(BIN)/python -m benchmarks.classification
 	$(BIN)/python -m benchmarks.streaming
+	$(BIN)/python -m benchmarks.plan
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.distributed
 

@@ -187,18 +187,10 @@ class FitPlan:
         self, rows: TableRows, generator: np.random.Generator
     ) -> tuple[int, Rows | None]:
         """Return how many starts to try, and on which rows if all would take too long."""
-        if self.rank == 1:
-            return 1, None  # there is one optimum
-        passes = 2 * CANDIDATE_STEPS
-        work = rows.n_cells * self.rank + STEP_WORK
-        n_candidates = int(START_WORK / (passes * work))
-        if n_candidates >= MIN_CANDIDATES:
-            return min(n_candidates, MAX_CANDIDATES), None
-        part = START_WORK / (passes * work * MIN_CANDIDATES)
-        n_rows = max(int(part * len(rows)), MIN_ROWS_PER_COMPONENT * self.rank)
-        if n_rows >= len(rows):
-            return MIN_CANDIDATES, None
-        return MIN_CANDIDATES, rows.taken(np.sort(generator.permutation(len(rows))[:n_rows]))
+        count, n_rows = affordable_starts(len(rows), rows.n_cells, self.rank)
+        if n_rows == len(rows):
+            return count, None
+        return count, rows.taken(np.sort(generator.permutation(len(rows))[:n_rows]))
 
     def _candidates(
         self, data: FitData, count: int, generator: np.random.Generator
@@ -221,6 +213,20 @@ class FitPlan:
             yield "closed form", closed_form
         for k in range(count):
             yield kinds[k % len(kinds)]
+
+
+def affordable_starts(n_rows: int, n_cells: int, rank: int) -> tuple[int, int]:
+    """Return how many starts to try, and on how many of the rows."""
+    if rank == 1:
+        return 1, n_rows  # there is one optimum
+    passes = 2 * CANDIDATE_STEPS
+    work = n_cells * rank + STEP_WORK
+    count = int(START_WORK / (passes * work))
+    if count >= MIN_CANDIDATES:
+        return min(count, MAX_CANDIDATES), n_rows
+    part = START_WORK / (passes * work * MIN_CANDIDATES)
+    least = MIN_ROWS_PER_COMPONENT * rank
+    return MIN_CANDIDATES, min(max(int(part * n_rows), least), n_rows)
 
 
 def _two_agree(found: list[tuple[Solution, str]]) -> bool:

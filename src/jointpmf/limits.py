@@ -261,7 +261,7 @@ def _rank_at(curvature: Curvature, point: Point) -> int:
 
 def _positive_rank(reduced: np.ndarray) -> int:
     """Return the rank of a positive semidefinite matrix, by its pivoted Cholesky factor."""
-    scale = np.sqrt(np.diag(reduced))
+    scale = np.sqrt(np.maximum(np.diag(reduced), 0.0))  # rounding may leave less than nothing
     seen = scale > 0
     if not seen.any():
         return 0

@@ -169,12 +169,15 @@ def grown(
     taken = {n for group in groups for n in group}
     for n in generator.permutation(len(domain)).tolist():
         rooms = [room_of(domain, group) for group in groups]
+        if min(rooms) >= MAX_STACK * rank:
+            break
         # the first two groups must reach the rank; after that, whichever has least room
         wish = sorted(range(3), key=lambda g: (rooms[g] >= rank or g == 2, rooms[g]))
         for g in wish:
+            if n in taken or rooms[g] >= MAX_STACK * rank:
+                continue
             others = [group for h, group in enumerate(groups) if h != g]
-            fits = all((n, a, b) in triples for a, b in product(*others))
-            if n not in taken and fits and rooms[g] < MAX_STACK * rank:
+            if all((n, a, b) in triples for a, b in product(*others)):
                 groups[g].append(n)
                 taken.add(n)
     return groups
