@@ -33,12 +33,16 @@ from jointpmf.solvers.curvature import Curvature
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.implicit import (
     AT_ONCE,
+    CELLS_AT_ONCE,
     FEW_COUNTED,
+    FEWEST_KEPT,
     FEWEST_SUBSETS,
     MIN_GROUPS,
     MOST_COUNTED,
+    MOST_KEPT,
     MOST_SUBSETS,
     ImplicitLeastSquares,
+    bytes_of_sums,
 )
 from jointpmf.solvers.loop import Status, iterate
 from jointpmf.solvers.newton import LARGEST_FACTORISED, MAX_CG, Newton
@@ -55,9 +59,8 @@ from jointpmf.solvers.starts import (
     point_of_merged_rows,
     random_point,
 )
-from jointpmf.solvers.symmetric import CHUNK_WORK, SymmetricSums
-from jointpmf.solvers.vectors import LANES
-from jointpmf.subsets import MOST_JUDGED, N_RANDOM, is_better_implicit, n_table_cells
+from jointpmf.solvers.symmetric import CHUNK_WORK, SymmetricSums, padded
+from jointpmf.subsets import MOST_TABLES, N_RANDOM, is_better_implicit, n_table_cells
 from jointpmf.tables import SMALLEST_SPARSE
 from jointpmf.threads import n_threads, one_blas_thread
 
@@ -240,7 +243,7 @@ class _Table:
     @property
     def width(self) -> int:
         """Components, padded to whole vectors."""
-        return -(-self.rank // LANES) * LANES
+        return padded(self.rank)
 
     @property
     def model_bytes(self) -> float:
@@ -412,7 +415,7 @@ def _implicit(table: _Table, order: int, n_iter: int) -> Plan:
     closed_form = _closed_form_seconds(table, MAX_COUNTED)
     if closed_form is not None:
         start += N_COMPLETED * (closed_form + 2 * gradient)
-    if table.n_subsets(order) <= MOST_JUDGED:
+    if table.n_subsets(order) <= MOST_TABLES:
         start += _uniqueness_seconds(table, order)
     n_runs = N_RANDOM if closed_form is None else 1
     n_sweeps = min(n_iter, _n_sweeps(table))
@@ -430,7 +433,8 @@ def _n_counted(table: _Table, order: int) -> int:
     n_subsets = table.n_subsets(order)
     if n_subsets * table.n_rows <= MOST_COUNTED:
         return n_subsets
-    return min(max(FEW_COUNTED // table.n_rows, FEWEST_SUBSETS), MOST_SUBSETS)
+    most = max(MOST_KEPT // table.cells_held(order), FEWEST_KEPT)
+    return min(max(FEW_COUNTED // table.n_rows, FEWEST_SUBSETS), MOST_SUBSETS, most)
 
 
 def _counting_seconds(table: _Table, order: int) -> float:
@@ -446,10 +450,12 @@ def _counting_seconds(table: _Table, order: int) -> float:
 
 
 def _implicit_bytes(table: _Table, order: int, n_counted: int) -> float:
-    are_all = n_counted == table.n_subsets(order)
-    n_held = min(n_counted, AT_ONCE) if are_all else n_counted
-    tables = n_held * (16.0 * table.cells_held(order) + TABLE_BYTES)
-    rows = 8.0 * table.n_rows * (order * table.width + 3)
+    n_held, per_cell = n_counted, 20.0 + 4 * order
+    if n_counted == table.n_subsets(order):
+        at_once = max(CELLS_AT_ONCE // (table.levels + 1) ** order, 1)
+        n_held, per_cell = min(n_counted, AT_ONCE, at_once), 16.0
+    tables = n_held * (per_cell * table.cells_held(order) + TABLE_BYTES)
+    rows = table.n_rows * (24.0 + bytes_of_sums(table.rank, order, has_holes=False))
     sums = min(MAX_CHUNKS * order * table.model_bytes, CHUNK_BYTES)
     most = max(tables, _uniqueness_bytes(table, order))
     return FIXED_BYTES + table.code_bytes + rows + sums + most
@@ -586,7 +592,7 @@ def _factorising_seconds(factorise: Callable[[np.ndarray], object], size: int) -
 
 def _uniqueness_bytes(table: _Table, order: int) -> float:
     """Return the memory of JᵀJ over the feasible directions, which a second-order step has too."""
-    if table.n_parameters > MAX_PARAMETERS or table.n_subsets(order) > MOST_JUDGED:
+    if table.n_parameters > MAX_PARAMETERS or table.n_subsets(order) > MOST_TABLES:
         return 0.0
     return 8.0 * N_SQUARES * table.n_free**2 + SUBSET_BYTES * table.n_subsets(order)
 

@@ -54,7 +54,7 @@ MOST_TABLE_CELLS = 2**27
 MANY_SUBSETS = 20_000
 """Tables of which there are more are hardly worth counting."""
 
-MOST_LISTED = 300_000
+MOST_TABLES = 300_000
 """Subsets that are listed at most, to tell whether the model is unique, or to count them where the
 rows are not in memory: more would take minutes."""
 
@@ -119,7 +119,7 @@ def check_countable(domain: Domain, order: int) -> None:
     """Raise if there are more marginals of an order than can be counted and kept."""
     order = whole_number(order, "the order", 1)
     n_subsets, n_cells = math.comb(len(domain), order), n_table_cells(domain.sizes, order)
-    if n_subsets > MOST_LISTED or n_cells > MOST_TABLE_CELLS:
+    if n_subsets > MOST_TABLES or n_cells > MOST_TABLE_CELLS:
         raise JointPMFError(
             f"the {n_subsets} marginals of order {order} have {n_cells:.2g} cells, too many to "
             "count: lower the order, take fewer variables, or use method='likelihood'"
@@ -218,7 +218,7 @@ def _is_unique(problem: ImplicitLeastSquares, generator: np.random.Generator) ->
     """Tell whether all marginals of the order determine the model; None if that takes too long."""
     domain = problem.domain
     n_parameters = problem.rank * (1 + sum(domain.sizes))
-    if n_parameters > MAX_PARAMETERS or problem.n_subsets > MOST_LISTED:
+    if n_parameters > MAX_PARAMETERS or problem.n_subsets > MOST_TABLES:
         return None
     subsets = list(combinations(range(len(domain)), problem.order))
     return is_unique(Curvature(domain, subsets, np.ones(len(subsets))), problem.rank, generator)
