@@ -99,7 +99,7 @@ def sweep_seconds(n_variables: int, n_rows: int) -> float:
     codes = rows_of_model(n_variables, 4, n_rows)
     point = random_point(codes.domain, RANK, np.random.default_rng(0))
     problem = ImplicitLeastSquares(ColumnRows.of_codes(codes), RANK, 3)
-    return seconds(lambda: list(problem.sweep(point)), repeats=3)
+    return seconds(lambda: list(problem.sweep(point)), repeats=5)
 
 
 def linearity() -> list[Line]:
@@ -175,13 +175,13 @@ def big_fits() -> list[Line]:
     """Return time and memory of both methods on the big table, each in a process of its own."""
     lines = []
     for method in ("marginals", "likelihood"):
-        planned = jp.plan(BIG["n_rows"], BIG["n_variables"], BIG["levels"], RANK, method,
-                          n_iter=N_BIG)  # fmt: skip
         done = subprocess.run(
             [sys.executable, "-m", "benchmarks.scale", method],
             check=True, capture_output=True, text=True,
         )  # fmt: skip
         found = json.loads(done.stdout)
+        planned = jp.plan(BIG["n_rows"], BIG["n_variables"], BIG["levels"], RANK, method,
+                          n_iter=found["n_iter"])  # fmt: skip
         lines += [
             (f"N=1000, I=4, M=1e6, F=10, {method}: {found['n_iter']} iterations",
              f"{found['seconds']:.0f} s", f"planned {planned.seconds:.0f} s", "within 2×"),
