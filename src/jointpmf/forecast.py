@@ -59,7 +59,8 @@ from jointpmf.solvers.starts import (
     point_of_merged_rows,
     random_point,
 )
-from jointpmf.solvers.symmetric import CHUNK_WORK, SymmetricSums, padded
+from jointpmf.solvers.symmetric import CHUNK_WORK, SymmetricSums
+from jointpmf.solvers.vectors import LANES
 from jointpmf.subsets import MOST_TABLES, N_RANDOM, is_better_implicit, n_table_cells
 from jointpmf.tables import SMALLEST_SPARSE
 from jointpmf.threads import n_threads, one_blas_thread
@@ -243,7 +244,7 @@ class _Table:
     @property
     def width(self) -> int:
         """Components, padded to whole vectors."""
-        return padded(self.rank)
+        return -(-self.rank // LANES) * LANES
 
     @property
     def model_bytes(self) -> float:

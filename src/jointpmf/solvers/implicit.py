@@ -362,7 +362,9 @@ def bytes_of_sums(rank: int, order: int, has_holes: bool) -> int:
     >>> bytes_of_sums(rank=10, order=3, has_holes=False)
     288
     """
-    n_numbers = padded(rank) + (padded(rank * (rank + 1) // 2) if has_holes else 0)
+    n_numbers = padded(rank, order)
+    if has_holes:
+        n_numbers += padded(rank * (rank + 1) // 2, order)
     return 8 * order * n_numbers
 
 

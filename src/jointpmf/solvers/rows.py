@@ -363,7 +363,7 @@ class Stacks:
 
     def __init__(self, domain: Domain, rank: int) -> None:
         self.rank = rank
-        self.lanes = (0,) * _panel_width(rank)
+        self.lanes = (0,) * panel_width(rank)
         self.width = -(-rank // len(self.lanes)) * len(self.lanes)
         self.n_levels = int(domain.offsets[-1])
 
@@ -447,10 +447,16 @@ def mean_log_likelihood(rows: TableRows, pmf: JointPMF) -> float:
     return float(np.multiply(rows.weights, log_likelihoods(rows, pmf)).sum()) / rows.total
 
 
-def _panel_width(rank: int) -> int:
-    """Return how many components one pass over a row serves: least padding, then most."""
+def panel_width(count: int) -> int:
+    """Return how many numbers one pass over a row serves: least padding, then most.
+
+    Examples
+    --------
+    >>> panel_width(36)
+    12
+    """
     widths = range(LANES, MAX_LANES + 1, LANES)
-    return min(widths, key=lambda width: (-(-rank // width) * width, -width))
+    return min(widths, key=lambda width: (-(-count // width) * width, -width))
 
 
 @compiled

@@ -13,12 +13,15 @@ import numpy as np
 
 from jointpmf.kernels import compiled
 from jointpmf.solvers.objective import aligned_zeros
-from jointpmf.solvers.rows import LISTED_AT_ONCE, add_level_counts, list_cells
-from jointpmf.solvers.vectors import LANES, MAX_LANES, add_row, exchange_row, symmetric_row
+from jointpmf.solvers.rows import LISTED_AT_ONCE, add_level_counts, list_cells, panel_width
+from jointpmf.solvers.vectors import LANES, add_row, exchange_row, symmetric_row
 from jointpmf.threads import run_all
 
 MAX_REGISTERS = 12
 """Vectors of e_1 … e_k that are kept in registers at once."""
+
+PANEL_COST = 4
+"""What another panel of numbers costs, in numbers."""
 
 BLOCK_ROWS, BLOCK_VARIABLES = 256, 32
 """Rows and variables whose cells are listed at once: what they touch stays in the cache."""
@@ -56,7 +59,7 @@ class SymmetricSums:
     ) -> None:
         self.columns, self.offsets, self.weights = columns, offsets, weights
         self.n_numbers, self.order = n_numbers, order
-        self.width = padded(n_numbers)
+        self.width = padded(n_numbers, order)
         n_rows, n_levels = len(weights), int(offsets[-1])
         self._table = aligned_zeros(n_levels, self.width)
         self._rows = aligned_zeros(n_rows, order * self.width)
@@ -68,9 +71,8 @@ class SymmetricSums:
         self._counts = np.zeros(n_levels)
         for n, first in enumerate(offsets[:-1]):
             add_level_counts(columns[n], weights, self._counts[first:])
-        lanes = max(MAX_REGISTERS // order, 1) * LANES
-        self._panels = _panels(self.width, lanes)
-        self._added = _panels((order - 1) * self.width, MAX_LANES)
+        self._lanes = (0,) * _panel_lanes(n_numbers, order)
+        self._added = (0,) * panel_width((order - 1) * self.width)
         self._orders = (0,) * order
         self._old = self._change = self._table
         self._changed: tuple[int, int] | None = None
@@ -85,15 +87,12 @@ class SymmetricSums:
         """Compute e_1 … e_k of every row under a table of shape (levels, n_numbers)."""
         self._table[:, : self.n_numbers] = table
         self._changed = None
-        n_all = len(self.columns)
 
         def chunk(k: int) -> None:
-            room = self._room()
-            for first, lanes in self._panels:
-                set_symmetric(
-                    self.columns, self.offsets, 0, n_all, self._table, self._rows, first,
-                    *self._bounds[k : k + 2], lanes, self._orders, room,
-                )  # fmt: skip
+            set_symmetric(
+                self.columns, self.offsets, self._table, self._rows, *self._bounds[k : k + 2],
+                self._lanes, self._orders, self._room(),
+            )  # fmt: skip
 
         run_all([partial(chunk, k) for k in range(len(self._sums))])
 
@@ -113,26 +112,14 @@ class SymmetricSums:
             self._changed = None
 
     def _pass(self, k: int, begin: int, end: int) -> None:
-        """Bring the rows of a chunk up to date, and add them to the sums of begin:end.
-
-        Both are done for some rows while they are near the processor.
-        """
-        room, sums = self._room(), self._sums[k]
+        """Bring the rows of a chunk up to date, and add them to the sums of begin:end."""
+        sums = self._sums[k]
         sums[self.offsets[begin] : self.offsets[end]] = 0.0
-        changed = self._changed or (0, 0)
-        first_row, last_row = self._bounds[k : k + 2].tolist()
-        for start in range(first_row, last_row, PASS_ROWS):
-            stop = min(start + PASS_ROWS, last_row)
-            for first, lanes in self._panels if self._changed else ():
-                exchange_symmetric(
-                    self.columns, self.offsets, *changed, self._old, self._change, self._rows,
-                    first, start, stop, lanes, self._orders, room,
-                )  # fmt: skip
-            for first, lanes in self._added if begin < end else ():
-                add_symmetric(
-                    self.columns, self.offsets, begin, end, self.weights, self._rows, sums, first,
-                    start, stop, lanes, room,
-                )  # fmt: skip
+        pass_over_rows(
+            self.columns, self.offsets, *(self._changed or (0, 0)), begin, end, self._old,
+            self._change, self.weights, self._rows, sums, *self._bounds[k : k + 2], self._lanes,
+            self._orders, self._added, self._room(),
+        )  # fmt: skip
 
     def without(self, begin: int, end: int) -> np.ndarray:
         """Return, for each level of the variables begin:end, what the rows that have it sum to.
@@ -160,39 +147,63 @@ class SymmetricSums:
         return np.asarray(self.weights @ self._rows[:, last : last + self.n_numbers])
 
 
-def padded(n_numbers: int) -> int:
-    """Return a number of numbers that fills whole vectors.
+def padded(n_numbers: int, order: int) -> int:
+    """Return how many numbers are kept of each of e_1 … e_k: whole panels.
 
     Examples
     --------
-    >>> padded(10)
-    12
+    >>> padded(10, order=3), padded(20, order=3)
+    (12, 24)
     """
-    return -(-n_numbers // LANES) * LANES
+    lanes = _panel_lanes(n_numbers, order)
+    return -(-n_numbers // lanes) * lanes
 
 
-def _panels(width: int, most: int) -> list[tuple[int, tuple[int, ...]]]:
-    """Return where panels of at most so many columns begin, and their lanes."""
-    return [(first, (0,) * min(most, width - first)) for first in range(0, width, most)]
+def _panel_lanes(n_numbers: int, order: int) -> int:
+    """Return how many numbers are worked on at once, so that all need little padding, few times."""
+    widths = range(LANES, max(MAX_REGISTERS // order, 1) * LANES + 1, LANES)
+    return min(widths, key=lambda width: -(-n_numbers // width) * (width + PANEL_COST))
 
 
 @compiled
-def set_symmetric(
-    columns, offsets, begin, end, table, rows, first, begin_row, end_row, lanes, orders, room
-):
-    """Set rows[row] to e_1 … e_k of the cells of the variables begin:end."""
-    block = len(room) // max(end - begin, 1)
+def set_symmetric(columns, offsets, table, rows, begin_row, end_row, lanes, orders, room):
+    """Set rows[row] to e_1 … e_k of all of its cells."""
+    block = len(room) // max(len(columns), 1)
     ptr = np.empty(block + 1, np.int64)
     for start in range(begin_row, end_row, block):
         stop = min(start + block, end_row)
-        list_cells(columns[begin:end], offsets[begin:], start, stop, ptr, room)
-        for k in range(stop - start):
-            symmetric_row(rows, start + k, table, first, room, ptr[k], ptr[k + 1], lanes, orders)
+        list_cells(columns, offsets, start, stop, ptr, room)
+        for first in range(0, table.shape[1], len(lanes)):
+            for k in range(stop - start):
+                symmetric_row(
+                    rows, start + k, table, first, room, ptr[k], ptr[k + 1], lanes, orders
+                )
+
+
+@compiled
+def pass_over_rows(
+    columns, offsets, begin_changed, end_changed, begin, end, old, change, weights, rows, sums,
+    begin_row, end_row, lanes, orders, added, room,
+):  # fmt: skip
+    """Bring rows up to date after a change, and add them to the sums of begin:end.
+
+    Both are done for some rows while they are near the processor.
+    """
+    for start in range(begin_row, end_row, PASS_ROWS):
+        stop = min(start + PASS_ROWS, end_row)
+        exchange_symmetric(
+            columns, offsets, begin_changed, end_changed, old, change, rows, start, stop, lanes,
+            orders, room,
+        )  # fmt: skip
+        add_symmetric(
+            columns, offsets, begin, end, weights, rows, sums, start, stop, added,
+            (len(orders) - 1) * old.shape[1], room,
+        )  # fmt: skip
 
 
 @compiled
 def exchange_symmetric(
-    columns, offsets, begin, end, old, change, rows, first, begin_row, end_row, lanes, orders, room
+    columns, offsets, begin, end, old, change, rows, begin_row, end_row, lanes, orders, room
 ):
     """Make rows[row], computed under `old`, what they are after a change of begin:end."""
     ptr = np.empty(BLOCK_ROWS + 1, np.int64)
@@ -201,26 +212,28 @@ def exchange_symmetric(
         for n in range(begin, end, BLOCK_VARIABLES):
             last = min(n + BLOCK_VARIABLES, end)
             list_cells(columns[n:last], offsets[n:], start, stop, ptr, room)
-            for k in range(stop - start):
-                exchange_row(
-                    rows, start + k, old, change, first, room, ptr[k], ptr[k + 1], lanes, orders
-                )
+            for first in range(0, old.shape[1], len(lanes)):
+                for k in range(stop - start):
+                    exchange_row(
+                        rows, start + k, old, change, first, room, ptr[k], ptr[k + 1], lanes, orders
+                    )
 
 
 @compiled
 def add_symmetric(
-    columns, offsets, begin, end, weights, rows, sums, first, begin_row, end_row, lanes, room
+    columns, offsets, begin, end, weights, rows, sums, begin_row, end_row, lanes, width, room
 ):
-    """Add weight · rows[row] to the sums of all levels that a row has among begin:end."""
+    """Add weight · rows[row], of that width, to the sums of all levels a row has in begin:end."""
     ptr = np.empty(BLOCK_ROWS + 1, np.int64)
     for start in range(begin_row, end_row, BLOCK_ROWS):
         stop = min(start + BLOCK_ROWS, end_row)
         for n in range(begin, end, BLOCK_VARIABLES):
             last = min(n + BLOCK_VARIABLES, end)
             list_cells(columns[n:last], offsets[n:], start, stop, ptr, room)
-            for k in range(stop - start):
-                row = start + k
-                add_row(sums, -1, rows, row, weights[row], first, room, ptr[k], ptr[k + 1], lanes)
+            for first in range(0, width, len(lanes)):
+                for k in range(stop - start):
+                    row, scale = start + k, weights[start + k]
+                    add_row(sums, -1, rows, row, scale, first, room, ptr[k], ptr[k + 1], lanes)
 
 
 @compiled
