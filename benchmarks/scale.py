@@ -99,7 +99,8 @@ def sweep_seconds(n_variables: int, n_rows: int) -> float:
     codes = rows_of_model(n_variables, 4, n_rows)
     point = random_point(codes.domain, RANK, np.random.default_rng(0))
     problem = ImplicitLeastSquares(ColumnRows.of_codes(codes), RANK, 3)
-    return seconds(lambda: list(problem.sweep(point)), repeats=5)
+    once = seconds(lambda: list(problem.sweep(point)), repeats=1)
+    return seconds(lambda: list(problem.sweep(point)), repeats=max(round(0.5 / once), 5))
 
 
 def linearity() -> list[Line]:

@@ -38,7 +38,7 @@ from jointpmf.threads import one_blas_thread
 
 logger = logging.getLogger("jointpmf")
 
-COUNTED_CELL, IMPLICIT_CELL, COUNTED_ROW = 1.0, 0.7, 0.5
+COUNTED_CELL, IMPLICIT_CELL, COUNTED_ROW = 1.0, 0.5, 0.5
 """Nanoseconds, roughly, per component: of a table's cell in a sweep, and of a row's cell in an
 implicit one; and of a row that is counted for one subset."""
 
