@@ -31,6 +31,19 @@ is by how much the peak of the process grew. Ours uses both cores, scikit-surpri
 `of level` is the absolute error of a predicted level: the median, or the nearest one."""
 
 
+WHY = """
+## Why
+
+A mixture of products spends components where a factor model bends a line: on both tables the
+largest of all models that were tried is chosen, 4,096 points along factors. With 200 movies, of
+which a user has rated 25 in the fitted part, BMF says the same with 100 factors and is 0.8 %
+ahead in RMSE. With 51 of 100 ratings of each user of Jester there is more to learn than few
+factors hold: ours is 3.7 % ahead of BMF, and 0.4 % behind neighbours of items, which give every
+rating of a row a weight of its own. As predicted levels ours are the best on both tables, and
+only ours say how sure they are. It costs minutes to an hour where the others take seconds to
+minutes."""
+
+
 def surprising(model: Any, split: Split) -> list[Tried]:
     """Fit another method of scikit-surprise."""
     trainset = trainset_of(split.train)
@@ -128,7 +141,7 @@ def _report(done: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
             row = [method, f"{r['rmse']:.4f}", ratio, *errors, covered]
             times = [f"{r[what]:.3g}" for what in ("seconds", "fit_seconds")]
             lines.append("| " + " | ".join([*row, *times, f"{r['megabytes']:.0f}", setting]) + " |")
-    return lines
+    return [*lines, WHY]
 
 
 if __name__ == "__main__":
