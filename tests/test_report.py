@@ -81,8 +81,8 @@ def fit(survey):
 
 @pytest.fixture
 def written(tmp_path):
-    def write(solution, table=None, curve=None, sample_weight=None):
-        solution.report(tmp_path / "fit.html", table, curve, sample_weight)
+    def write(solution, *given, **more):
+        solution.report(tmp_path / "fit.html", *given, **more)
         return shown((tmp_path / "fit.html").read_text())
 
     return write
@@ -513,6 +513,7 @@ class TestEdges:
     def test_one_of_a_thing_is_said_as_one(self, written):
         text = written(solution_of(random([3], 1)), [[0]]).text
         assert "A model of 1 variable, fitted to 1 row." in text
+        assert "1 row 0.0 % cells missing 1 variable 1 component 1 to watch out for" in text
         assert "The one observed marginal, a single variable, beside the model's." in text
         pmf = random([2, 2], 1)
         said = " ".join(warnings(pmf, np.array([[0, -1], [-1, -1]]), rows="1"))
@@ -810,3 +811,16 @@ class TestInABrowser:
         found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
         assert [(one["id"], one["impact"], one["nodes"][0]["html"]) for one in found] == []
         context.close()
+
+    def test_a_phone_shows_what_tables_are_ordered_by_and_the_best_rank(self, browser, pages):  # noqa: F811
+        page = browser.new_page(viewport={"width": 375, "height": 800})
+        page.goto((pages / "survey.html").as_uri())
+        columns = page.locator("[aria-label='Worst fitted marginals'] thead th")
+        assert columns.all_inner_texts()[1:3] == ["Distance", "By chance"]
+        mark = page.locator("[aria-label='Rank curve'] tbody .choice")
+        assert mark.all_inner_texts() == ["best"]
+        for found in (columns.nth(1), columns.nth(2), mark):
+            box = found.bounding_box()
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= 375
+        page.close()

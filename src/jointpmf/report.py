@@ -196,25 +196,33 @@ def _head(found: Findings, title: str) -> Iterator[Html]:
     yield element("p", f"A model of {what}, fitted to {source}.", class_="lead")
     holes = None if found.tally is None else percent(found.tally.share_missing)
     tiles = [
-        ("rows", None if rows is None else number_text(rows)),
-        ("cells missing", holes),
-        ("variables", f"{len(pmf.domain):,}"),
-        ("components", f"{pmf.rank:,}"),
+        *([] if rows is None else [_tile(rows, "row")]),
+        *([] if holes is None else [(holes, "cells missing")]),
+        _tile(len(pmf.domain), "variable"),
+        _tile(pmf.rank, "component"),
     ]
     care = "care" if found.warnings else None
     warned = element(
-        "li", element("b", len(found.warnings)), element("span", "to watch out for"), class_=care
+        "li",
+        element("b", len(found.warnings)),
+        " ",
+        element("span", "to watch out for"),
+        class_=care,
     )
     yield element(
         "ul",
         *(
-            element("li", element("b", number), element("span", what))
-            for what, number in tiles
-            if number is not None
+            element("li", element("b", number), " ", element("span", what))
+            for number, what in tiles
         ),
         warned,
         class_="tiles",
     )
+
+
+def _tile(count: float, what: str) -> tuple[str, str]:
+    number, _, things = count_text(count, what).partition(" ")
+    return number, things
 
 
 def _watch_out(found: Findings) -> Html:
