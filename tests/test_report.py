@@ -438,7 +438,7 @@ class TestWeights:
         assert "not met" not in text
         assert "By their weights the rows count for 440." in text
         assert "200 rows of 2 variables: 320 cells are observed" in text
-        assert "fitted to 440 rows" in text
+        assert "fitted to 440 weighted rows. 440 weighted rows 20.0 % cells missing" in text
 
     def test_weights_count_as_repeated_rows_do(self):
         pmf = random([3, 4, 2])

@@ -192,11 +192,12 @@ def _head(found: Findings, title: str) -> Iterator[Html]:
     what = (
         "1 variable" if len(pmf.domain) == 1 else f"how {len(pmf.domain):,} variables go together"
     )
-    source = "data" if rows is None else count_text(rows, "row")
+    row = "weighted row" if found.tally is not None and found.tally.is_weighted else "row"
+    source = "data" if rows is None else count_text(rows, row)
     yield element("p", f"A model of {what}, fitted to {source}.", class_="lead")
     holes = None if found.tally is None else percent(found.tally.share_missing)
     tiles = [
-        *([] if rows is None else [_tile(rows, "row")]),
+        *([] if rows is None else [_tile(rows, row)]),
         *([] if holes is None else [(holes, "cells missing")]),
         _tile(len(pmf.domain), "variable"),
         _tile(pmf.rank, "component"),
