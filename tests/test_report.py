@@ -1,5 +1,6 @@
 """The report: what it says is true of the fit and the data, and any name is only text in it."""
 
+import io
 import json
 import math
 import re
@@ -50,6 +51,8 @@ class _Reader(HTMLParser):
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
+        if tag in ("td", "th", "p", "li", "h1", "h2", "h3", "span", "div"):
+            self.parts.append(" ")
 
     def handle_data(self, data):
         if not {"style", "title"} & set(self.open):
@@ -78,8 +81,8 @@ def fit(survey):
 
 @pytest.fixture
 def written(tmp_path):
-    def write(solution, table=None, curve=None):
-        solution.report(tmp_path / "fit.html", table, curve)
+    def write(solution, *given, **more):
+        solution.report(tmp_path / "fit.html", *given, **more)
         return shown((tmp_path / "fit.html").read_text())
 
     return write
@@ -110,7 +113,7 @@ class TestWhatItSays:
         assert "the best of 33 starts" in text
         assert "The best is rank 4." in text
         for f, weight in enumerate(fit.pmf.weights):
-            assert f"Component {f}{100 * weight:.1f} %, about {round(944 * weight)} rows" in text
+            assert f"Component {f} {100 * weight:.1f} %, about {round(944 * weight)} rows" in text
 
     def test_without_rows_it_says_so(self, written):
         text = written(solution_of(random([3, 3, 3]))).text
@@ -124,7 +127,7 @@ class TestWhatItSays:
         fit = jp.fit_marginals(truth.marginals(order=3), 2, random_state=0)
         text = written(fit).text
         assert "Least squares on marginals" in text
-        assert "all 1 tables" in text
+        assert "The one observed marginal, a table, beside the model's. The distance" in text
         assert str(jp.identifiability(truth.marginals(order=3), 2)) in text
 
     def test_the_page_is_one_file_that_runs_and_fetches_nothing(self, fit, survey, tmp_path):
@@ -259,7 +262,7 @@ class TestWarnings:
         ("status", "said"),
         [
             (Status.MAX_ITER, "did not converge"),
-            (Status.STOPPED, "did not converge"),
+            (Status.STOPPED, "was stopped before it converged"),
             (Status.ONE_PASS, "seen only once"),
         ],
     )
@@ -276,6 +279,14 @@ class TestWarnings:
         told = Subject(large, {"method": "marginals"}, Status.NOT_UNIQUE)
         assert "not unique" in warnings(large, subject=told)[0]
         assert "Only combinations of more variables" in warnings(random([2] * 4, 9))[0]
+
+    @pytest.mark.parametrize("sizes", [[3, 3], [2, 2, 2]])
+    def test_rows_of_few_variables_hold_nothing_beyond_their_tables(self, written, sizes):
+        page = written(solution_of(random(sizes, 4)))
+        assert "others of this rank fit the same rows just as well" in page.text
+        assert "No. From" in page.text
+        assert "more variables" not in page.text
+        assert "Not certainly" not in page.text
 
     def test_marginals_that_contradict_each_other(self):
         domain = jp.Domain.of_sizes([2, 2, 2])
@@ -312,6 +323,38 @@ class TestWarnings:
         assert "Always the same, and so of no use to the model: “x3”." in text
         assert "fitted to 7 rows, and this table has 200" in text
 
+    def test_the_rows_that_were_fitted_are_not_those_of_another_table(self):
+        pmf = jp.JointPMF(jp.Domain.of_sizes([2] * 4), [0.98, 0.02], [np.full((2, 2), 0.5)] * 4)
+        few = np.zeros((20, 4), int)
+        tally = Tally(pmf)
+        tally.add(jp.encode(few, pmf.domain))
+        found = findings_of(Subject(pmf, {"rows": "100000"}), tally)
+        assert found.n_fitted == 100_000
+        text = " ".join(found.warnings)
+        assert "rows for each of the" not in text
+        assert "Some components stand for" not in text
+        assert findings_of(Subject(pmf, {}), tally).n_fitted == 20
+        assert findings_of(Subject(pmf, {"rows": "20"}), tally).n_fitted == 20
+
+    def test_rows_without_a_cell_are_not_fitted(self, written):
+        rows = np.full((100, 2), -1)
+        rows[:30] = np.arange(60).reshape(30, 2) % 2
+        pmf = random([2, 2], 1)
+        assert "fitted to 30 rows" in written(solution_of(pmf), rows).text
+        said = " ".join(warnings(pmf, rows, rows="100"))
+        assert "only 15 rows for each of the 2" not in said
+        assert "70 rows of 100 hold no observed cell" in said
+        found = warnings(random([2, 2, 2], 3), np.hstack([rows, rows[:, :1]]), rows="100")
+        assert "only 2.7 rows for each of the 11 numbers" in " ".join(found)
+
+    def test_numbers_in_a_file_that_no_fit_has_written(self):
+        endless = "9" * 5000
+        pmf = random([3, 3, 3])
+        found = findings_of(
+            Subject(pmf, {"method": "marginals", "rows": endless, "order": endless})
+        )
+        assert (found.n_fitted, found.identified) == (None, None)
+
     def test_few_rows_and_a_bad_fit(self):
         pmf = random([3, 3], 1)
         rows = np.array([[0, 0], [1, 1], [2, 2]] * 5)
@@ -343,6 +386,84 @@ class TestWarnings:
         assert said == ["1 start of 2 failed: no <b>."]
 
 
+class TestAverages:
+    """An average has the components of all its fits: they are not starts, nor one rank."""
+
+    @pytest.fixture
+    def rows(self):
+        return random([4] * 4).sample(300, random_state=0)
+
+    def test_of_restarts(self, rows, written):
+        fit = jp.fit_rows(rows, 2, n_average=3, random_state=0)
+        assert fit.pmf.rank == 6
+        text = written(fit, rows, scores((2, -5.0, 0.1), (6, -9.0, 0.1), (7, -9.0, 0.1))).text
+        assert "The model is an average of 3 fits, whose components stand side by side." in text
+        assert "reached the lowest objective" not in text
+        assert "not judged of an average of 3 fits" in text
+        assert "identifiable" not in text
+        assert "This model is an average of 3 fits." in text
+        assert "rank 2 does better" not in text
+        assert "penalty" not in text
+
+    def test_the_rows_are_those_for_one_fit(self):
+        domain = jp.Domain.of_sizes([3] * 4)
+        pmf = jp.average([jp.random_pmf(domain, 2, seed) for seed in range(4)])
+        about = {"rows": "100", "start": "the average of 4 fits"}
+        said = " ".join(findings_of(Subject(pmf, about)).warnings)
+        assert "only 5.9 rows" not in said
+        assert "rows for each" not in said
+        about["rows"] = "34"
+        assert "only 2 rows for each of the 17" in " ".join(
+            findings_of(Subject(pmf, about)).warnings
+        )
+
+    def test_of_what_was_tried(self, rows, written):
+        fit = jp.fit_auto(rows[:80], random_state=0)
+        n_averaged = int(re.search(r"average of (\d+) fits", fit.start)[1])
+        rest = len(fit.restarts) - n_averaged
+        text = written(fit, rows).text
+        assert f"average of {n_averaged} fits, whose components stand side by side; {rest}" in text
+        assert "starts;" not in text
+
+
+class TestWeights:
+    def test_a_weighted_fit_is_compared_with_weighted_rows(self, written):
+        rows = np.array([[0, 0], [1, 1], [0, 1], [1, 0], [-1, -1]] * 40)
+        weights = np.array([5.0, 5.0, 0.5, 0.5, 2.0] * 40)
+        fit = jp.fit_rows(rows, 2, sample_weight=weights, random_state=0)
+        plain = written(fit, rows).text
+        assert "is not met, by more than chance explains" in plain
+        assert "By their weights" not in plain
+        text = written(fit, rows, sample_weight=weights).text
+        assert "not met" not in text
+        assert "By their weights the rows count for 440." in text
+        assert "200 rows of 2 variables: 320 cells are observed" in text
+        assert "fitted to 440 weighted rows. 440 weighted rows 20.0 % cells missing" in text
+
+    def test_weights_count_as_repeated_rows_do(self):
+        pmf = random([3, 4, 2])
+        array = pmf.sample(60, random_state=1, backend="codes").astype(int)
+        array[np.random.default_rng(2).random(array.shape) < 0.3] = jp.MISSING
+        weights = np.random.default_rng(3).integers(0, 4, 60)
+        pairs = findings.compared_pairs(pmf.domain)
+        weighted, repeated = Tally(pmf, pairs), Tally(pmf, pairs)
+        weighted.add(jp.Codes(pmf.domain, array), weights)
+        repeated.add(jp.Codes(pmf.domain, np.repeat(array, weights, axis=0)))
+        assert weighted.weight == repeated.weight
+        assert weighted.log_likelihood == pytest.approx(repeated.log_likelihood)
+        assert weighted.sharpness == pytest.approx(repeated.sharpness)
+        assert weighted.typical_probability == pytest.approx(repeated.typical_probability)
+        one, other = (comparison(Subject(pmf, {}), tally) for tally in (weighted, repeated))
+        assert [m[:4] for m in one.misfits] == [m[:4] for m in other.misfits]
+
+    def test_a_row_that_does_not_count_may_be_impossible(self):
+        sure = jp.JointPMF(jp.Domain.of_sizes([2, 2]), [0.5, 0.5], [np.eye(2)] * 2)
+        tally = Tally(sure)
+        tally.add(jp.Codes(sure.domain, np.array([[0, 1], [1, 1]])), [0.0, 1.0])
+        assert tally.n_impossible == 0
+        assert tally.typical_probability[0] == pytest.approx(math.sqrt(0.5))
+
+
 class TestEdges:
     @pytest.mark.parametrize(
         ("sizes", "rank"), [([1], 1), ([3], 1), ([3], 2), ([1, 1], 2), ([2, 5], 1), ([2] * 60, 3)]
@@ -362,7 +483,12 @@ class TestEdges:
         assert page.tags.count("circle") == 1
         broken = [Step(k, n, 0.1, 0.0, 0.0) for k, n in enumerate([math.nan, math.inf, 1.0, 1.0])]
         assert "polyline" not in written(solution_of(pmf, history=broken)).tags
-        assert "nan" not in written(Solution(pmf, Status.STOPPED, math.nan, broken)).text.split()
+        for objective, said in ((math.nan, "–"), (math.inf, "∞"), (1.25, "1.25")):
+            solution = Solution(pmf, Status.STOPPED, objective, broken, validation=objective)
+            text = written(solution).text
+            assert f"Objective {said} Objective, held out {said} Iterations 3" in text
+            assert not {"nan", "inf"} & set(text.split())
+        assert "course of the fit was not recorded" in written(solution_of(pmf)).text
 
     def test_a_large_model_takes_seconds_and_says_what_is_left_out(self, written):
         pmf = random([5] * 300, 20)
@@ -377,12 +503,75 @@ class TestEdges:
         text = written(solution_of(random([3, 3], 1)), curve=curve).text
         assert "−∞" in text
         assert "The best is rank 1." in text
+        none = scores((1, -math.inf, math.nan), (2, -math.inf, math.nan))
+        page = written(solution_of(random([3, 3], 1)), curve=none)
+        assert "None is best: no rank has a finite score." in page.text
+        assert "No rank that was tried can be told best" in page.text
+        assert not re.search("best [12]|The best is", page.text)
+        assert "No rank has a finite score." in none._repr_html_()
+
+    def test_one_of_a_thing_is_said_as_one(self, written):
+        text = written(solution_of(random([3], 1)), [[0]]).text
+        assert "A model of 1 variable, fitted to 1 row." in text
+        assert "1 row 0.0 % cells missing 1 variable 1 component 1 to watch out for" in text
+        assert "The one observed marginal, a single variable, beside the model's." in text
+        pmf = random([2, 2], 1)
+        said = " ".join(warnings(pmf, np.array([[0, -1], [-1, -1]]), rows="1"))
+        assert "1 row of 2 holds no observed cell" in said
+        assert "fitted to 1 row, and this table has 2" in said
+        assert (
+            "how 2 variables go together, fitted to 2 rows"
+            in written(solution_of(pmf), [[0, 0], [1, 1]]).text
+        )
+
+    def test_where_nothing_can_be_compared_it_says_why(self, written, monkeypatch):
+        pmf = random([3, 3])
+        apart = np.array([[0, -1], [-1, 1]])
+        assert "No row observes two variables together" in written(solution_of(pmf), apart).text
+        monkeypatch.setattr(findings, "MOST_CELLS", 8)
+        text = written(solution_of(pmf), np.array([[0, 1], [1, 1]])).text
+        assert "The observed marginals (all 2 single variables)" in text
+        monkeypatch.setattr(findings, "MOST_CELLS", 2)
+        rows = written(solution_of(pmf), np.array([[0, 1], [1, 1]])).text
+        tables = written(solution_of(pmf, marginals=pmf.marginals(order=2))).text
+        for text in (rows, tables):
+            assert "too many cells to be compared" in text
+            assert "neither marginals nor rows" not in text
+
+    def test_objectives_that_are_zero_to_rounding_are_alike(self, written):
+        restarts = [Restart("a", number, Status.CONVERGED) for number in (1e-31, 2e-31, 3e-5)]
+        text = written(solution_of(random([3, 3]), restarts=tuple(restarts))).text
+        assert "from 3 starts; 2 of them reached the lowest objective, 1e−31." in text
+        failed = (Restart("a", math.inf, None, error="no"), Restart("b", math.nan, None))
+        text = written(solution_of(random([3, 3]), restarts=failed)).text
+        assert "from 2 starts; none of them reached a finite objective." in text
+
+    def test_the_objective_of_a_smoothed_fit_has_a_penalty(self, written):
+        rows = random([3, 3]).sample(50, random_state=0)
+        fit = jp.fit_rows(rows, 1, smoothing=5.0, random_state=0)
+        mean = fit.pmf.log_probability(jp.encode(rows, fit.pmf.domain)).mean()
+        assert fit.objective > -mean + 0.01
+        said = "minus the mean log-likelihood of a row, with the penalty of any smoothing;"
+        assert said in written(fit, rows).text
 
     def test_bad_input_is_one_sentence_and_nothing_is_written(self, tmp_path):
         path = tmp_path / "fit.html"
         fit = solution_of(random([2, 2]))
         with pytest.raises(jp.JointPMFError, match="curve must be what choose_rank returns"):
             fit.report(path, curve=[1, 2])
+        with pytest.raises(jp.JointPMFError, match="curve has no ranks"):
+            fit.report(path, curve=scores())
+        for none in (None, 3, b"fit.html"):
+            with pytest.raises(jp.JointPMFError, match="named by a path, not by"):
+                fit.report(none)
+            with pytest.raises(jp.JointPMFError, match="named by a path, not by"):
+                fit.pmf.explore(none)
+        with pytest.raises(jp.JointPMFError, match="sample_weight belongs to a table"):
+            fit.report(path, sample_weight=[1.0])
+        with pytest.raises(jp.JointPMFError, match="2 sample weights for 1 rows"):
+            fit.report(path, [[0, 0]], sample_weight=[1.0, 2.0])
+        with pytest.raises(jp.JointPMFError, match="weights of all rows are 0"):
+            fit.report(path, [[0, 0]], sample_weight=[0.0])
         with pytest.raises(jp.JointPMFError, match="no rows to report on"):
             fit.report(path, pl.DataFrame({"x0": [], "x1": []}, schema={"x0": int, "x1": int}))
         with pytest.raises(jp.JointPMFError, match="'x0' holds 7 in row 0"):
@@ -514,12 +703,43 @@ class TestCommand:
         assert self.run("m.safetensors", "rows.csv", "--ranks", "1,2") == 0
         assert "Tried on 100 of the 300 rows" in shown((folder / "m-report.html").read_text()).text
 
+    def test_from_stdin_to_stdout(self, folder, capfdbinary, monkeypatch):
+        model, rows = (folder / "m.safetensors").read_bytes(), (folder / "rows.csv").read_bytes()
+        for content, arguments in (
+            (model, ["report", "-", "rows.csv", "-o", "-"]),
+            (rows, ["report", "m.safetensors", "-", "-o", "-"]),
+            (model, ["explore", "-", "-o", "-"]),
+        ):
+            stream = io.TextIOWrapper(io.BytesIO(content))
+            monkeypatch.setattr("sys.stdin", stream)
+            with pytest.raises(SystemExit) as ended:
+                main(arguments)
+            said = capfdbinary.readouterr()
+            assert (ended.value.code, said.err) == (0, b"")
+            assert said.out.startswith(b"<!doctype html>")
+
+    def test_unknown_levels_are_counted(self, folder, capsys):
+        (folder / "odd.csv").write_text("x0,x1,x2,more\n9,0,0,1\n1,,1,1\n1,7,8,1\nNA,1,1,1\n")
+        assert self.run("m.safetensors", "odd.csv", "--unknown", "missing", "-o", "r.html") == 0
+        text = shown((folder / "r.html").read_text()).text
+        assert "7 cells are observed, and 5 are missing (41.7 %, 3 of them of unknown" in text
+        assert "3 cells of a level that the model does not know count as missing here." in text
+        assert self.run("m.safetensors", "rows.csv", "--unknown", "missing", "-o", "r.html") == 0
+        assert "does not know" not in shown((folder / "r.html").read_text()).text
+
+    def test_a_model_file_with_endless_numbers(self, folder, capsys):
+        pmf = random([3, 4, 2])
+        about = {"method": "marginals", "rows": "9" * 5000, "order": "9" * 5000}
+        write_model("m.safetensors", pmf.domain, pmf.weights, pmf.factors, about)
+        assert self.run("m.safetensors", "rows.csv") == 0
+
     def test_a_model_file_that_says_nothing(self, folder, capsys):
         random([3, 4, 2]).save("bare.safetensors")
         assert self.run("bare.safetensors", "rows.csv", "-o", "r.html") == 0
         text = shown((folder / "r.html").read_text()).text
         assert "How it was fitted is not in the model's file." in text
         assert "How the fit ended is not in the model's file." in text
+        assert "The course of the fit is not kept in a model's file." in text
 
     @pytest.mark.parametrize(
         ("arguments", "said"),
@@ -591,3 +811,16 @@ class TestInABrowser:
         found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
         assert [(one["id"], one["impact"], one["nodes"][0]["html"]) for one in found] == []
         context.close()
+
+    def test_a_phone_shows_what_tables_are_ordered_by_and_the_best_rank(self, browser, pages):  # noqa: F811
+        page = browser.new_page(viewport={"width": 375, "height": 800})
+        page.goto((pages / "survey.html").as_uri())
+        columns = page.locator("[aria-label='Worst fitted marginals'] thead th")
+        assert columns.all_inner_texts()[1:3] == ["Distance", "By chance"]
+        mark = page.locator("[aria-label='Rank curve'] tbody .choice")
+        assert mark.all_inner_texts() == ["best"]
+        for found in (columns.nth(1), columns.nth(2), mark):
+            box = found.bounding_box()
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= 375
+        page.close()

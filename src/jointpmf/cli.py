@@ -385,7 +385,8 @@ def report(
         return
     with atomic_output(output) as file:
         file.write(content)
-    said = {"output": output, "rows": found.n_rows, "warnings": found.warnings}
+    rows = None if found.tally is None else found.tally.n_rows
+    said = {"output": output, "rows": rows, "warnings": found.warnings}
     count = len(found.warnings)
     warned = f"{count or 'nothing'} to watch out for"
     _say(output, said, f"Written to {output}; {warned}.", as_json)
@@ -398,7 +399,8 @@ def _check_page(output: str, is_opened: bool, sources: dict[str, str]) -> None:
     if output == "-" and is_opened:
         raise JointPMFError("--open needs a file; stdout cannot be opened")
     for what, path in sources.items():
-        if os.path.realpath(output) == os.path.realpath(path):
+        is_stream = "-" in (output, path)  # what comes from stdin is not what goes to stdout
+        if not is_stream and os.path.realpath(output) == os.path.realpath(path):
             raise JointPMFError(f"the page would replace the {what} {path}; give another --output")
 
 

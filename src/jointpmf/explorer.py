@@ -20,7 +20,7 @@ import numpy as np
 from jointpmf.arguments import evidence_of, matching_level, text_of
 from jointpmf.domain import Domain, Variable
 from jointpmf.errors import JointPMFError
-from jointpmf.files import PathLike, atomic_output
+from jointpmf.files import PathLike, atomic_output, checked_path
 from jointpmf.markup import base64_text, escaped, policy, unicode_text
 
 PAGE = files("jointpmf") / "explorer_page"
@@ -73,7 +73,7 @@ def write_page(
     True
     """
     if model is None:
-        model = os.path.splitext(os.path.basename(path))[0] + ".safetensors"
+        model = os.path.splitext(os.path.basename(checked_path(path)))[0] + ".safetensors"
     content = page_bytes(domain, weights, factors, model)
     with atomic_output(path) as file:
         file.write(content)

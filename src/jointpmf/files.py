@@ -164,13 +164,30 @@ def atomic_output(path: PathLike) -> Iterator[BinaryIO]:
     ...     before, os.path.exists(f"{folder}/answer")
     (False, True)
     """
-    target = Path(os.path.realpath(path))  # a link stays a link
+    target = Path(os.path.realpath(checked_path(path)))  # a link stays a link
     is_special = target.exists() and not target.is_file()
     try:
         with target.open("wb") if is_special else _renamed_when_whole(target) as file:
             yield file
     except OSError as error:
         raise JointPMFError(f"cannot write {path}: {reason_of(error)}") from None
+
+
+def checked_path(path: Any) -> str:
+    """Return where to write as text, or raise naming what was given instead.
+
+    Examples
+    --------
+    >>> checked_path(Path("fit.html"))
+    'fit.html'
+    """
+    try:
+        text = os.fspath(path)
+    except TypeError:
+        text = None
+    if not isinstance(text, str):
+        raise JointPMFError(f"a file to write to is named by a path, not by {shown(path)}")
+    return text
 
 
 @contextmanager

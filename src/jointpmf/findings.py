@@ -7,10 +7,11 @@ is in report.py.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +21,8 @@ from jointpmf.encoding import Codes
 from jointpmf.files import ModelFile
 from jointpmf.latent import n_free_parameters
 from jointpmf.limits import MAX_SEARCHED, Identifiability, identifiability
-from jointpmf.marginals import MarginalCounts, MarginalSet
-from jointpmf.markup import number_text, percent, shortened
+from jointpmf.marginals import MarginalCounts, MarginalSet, checked_weights
+from jointpmf.markup import count_text, number_text, percent, shortened
 from jointpmf.pmf import JointPMF, posterior_of_rows
 from jointpmf.rank import RankCurve
 from jointpmf.solvers.loop import Restart, Solution, Status, Step
@@ -54,6 +55,9 @@ NOTICEABLE = 0.02
 LISTED = 5
 """Names in a warning; of more, so many are named."""
 
+MOST_DIGITS = 15
+"""A longer number in a model file is none that a fit has written."""
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -69,6 +73,8 @@ class Subject:
     restarts: Sequence[Restart] = ()
     marginals: MarginalSet | None = None
     is_unique: bool | None = None
+    is_of_file: bool = False
+    """Whether a model file is all that tells of the fit."""
 
     @classmethod
     def of_solution(cls, solution: Solution) -> Subject:
@@ -115,7 +121,7 @@ class Subject:
         True
         """
         status = next((one for one in Status if one.value == found.about.get("status")), None)
-        return cls(JointPMF(*found[:3]), found.about, status)
+        return cls(JointPMF(*found[:3]), found.about, status, is_of_file=True)
 
     @property
     def is_by_rows(self) -> bool:
@@ -125,11 +131,39 @@ class Subject:
     @property
     def n_rows(self) -> float | None:
         """How many rows were fitted, if that is known."""
-        rows = self.about.get("rows", "")
-        if rows.isdecimal():
-            return int(rows)
+        if (rows := _whole(self.about.get("rows", ""))) is not None:
+            return rows
         counted = [m.n_obs for m in self.marginals or () if m.n_obs is not None]
         return max(counted, default=None)
+
+    @property
+    def n_averaged(self) -> int:
+        """Of how many fits the model is an average; 1 if it is one fit.
+
+        Examples
+        --------
+        >>> from jointpmf.pmf import random_pmf
+        >>> pmf = random_pmf(Domain.of_sizes([2, 2]), 1, 0)
+        >>> start = "the average of 4 fits from rows, rank 10 and 2 fits from factors, rank 32"
+        >>> Subject(pmf, {"start": start}).n_averaged
+        6
+        """
+        start = self.about.get("start", "")
+        if not start.startswith("the average of "):
+            return 1
+        counts = [_whole(count) or 0 for count in re.findall(r"(\d+) fits", start)]
+        return max(sum(counts), 1)
+
+
+def _whole(text: str) -> int | None:
+    """Return a whole number that a model file holds as text, if it does.
+
+    Examples
+    --------
+    >>> _whole("944"), _whole("9" * 5000), _whole("many")
+    (944, None, None)
+    """
+    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else None
 
 
 class Tally:
@@ -154,49 +188,68 @@ class Tally:
     def __init__(self, pmf: JointPMF, subsets: Sequence[Sequence[str]] = ()) -> None:
         self.pmf = pmf
         self.counts = MarginalCounts(pmf.domain, subsets)
-        self.levels = [np.zeros(size, np.int64) for size in pmf.domain.sizes]
+        self.levels = [np.zeros(size) for size in pmf.domain.sizes]
+        """How often each level was observed, by the weights of the rows."""
+        self.n_cells = np.zeros(len(pmf.domain), np.int64)
+        """How many cells of each variable are observed."""
         self.n_rows = self.n_empty = self.n_impossible = 0
+        self.n_unknown = 0
+        """Cells that are taken to be missing, since the model does not know their level."""
+        self.is_weighted = False
+        self.weight = self.weight_seen = 0.0
+        """What the rows with an observed cell count for, and those of them that are possible."""
         self.first_impossible: int | None = None
         self.log_likelihood = 0.0
         """Of the rows that are possible."""
         self.entropy = 0.0
         """Of the components of the rows that are possible and have an observed cell."""
 
-    def add(self, codes: Codes) -> None:
+    def add(self, codes: Codes, sample_weight: Any = None) -> None:
         """Count more rows."""
+        weights = checked_weights(sample_weight, codes.n_rows)
+        self.is_weighted = self.is_weighted or weights is not None
         if self.counts.subsets:
-            self.counts.add(codes)
+            self.counts.add(codes, weights)
         for n, size in enumerate(codes.domain.sizes):
             column = codes.columns[n]
-            self.levels[n] += np.bincount(column[column != MISSING], minlength=size)
+            is_observed = column != MISSING
+            counted = None if weights is None else weights[is_observed]
+            self.levels[n] += np.bincount(column[is_observed], counted, minlength=size)
+            self.n_cells[n] += is_observed.sum()
+        if weights is None:
+            weights = np.ones(codes.n_rows)
         size = max(ROW_NUMBERS // max(self.pmf.rank, len(self.pmf.domain)), 1)
         for begin in range(0, codes.n_rows, size):
-            self._add_rows(Codes(codes.domain, codes.array[begin : begin + size]))
+            part = slice(begin, begin + size)
+            self._add_rows(Codes(codes.domain, codes.array[part]), weights[part])
 
-    def _add_rows(self, codes: Codes) -> None:
+    def _add_rows(self, codes: Codes, weights: np.ndarray) -> None:
         factors = np.concatenate([np.zeros((0, self.pmf.rank)), *self.pmf.factors])
         posterior, logs = posterior_of_rows(codes, self.pmf.weights, factors)
-        is_possible = logs > -np.inf
+        is_possible = (logs > -np.inf) | (weights == 0)  # a row that does not count may be any
         is_seen = (codes.array != MISSING).any(axis=1)
         if self.first_impossible is None and not is_possible.all():
             self.first_impossible = self.n_rows + int(is_possible.argmin())
         self.n_rows += codes.n_rows
         self.n_empty += int((~is_seen).sum())
         self.n_impossible += int((~is_possible).sum())
-        self.log_likelihood += float(logs[is_possible].sum())
-        shares = posterior[is_possible & is_seen]
-        self.entropy -= float((shares * np.log(np.maximum(shares, 1e-300))).sum())
+        counts = is_possible & is_seen & (weights > 0)
+        self.weight += float(weights[is_seen].sum())
+        self.weight_seen += float(weights[counts].sum())
+        self.log_likelihood += float(weights[counts] @ logs[counts])
+        shares = posterior[counts]
+        entropies = (shares * np.log(np.maximum(shares, 1e-300))).sum(axis=1)
+        self.entropy -= float(weights[counts] @ entropies)
 
     @property
     def n_observed(self) -> int:
         """How many cells are observed."""
-        return int(sum(counts.sum() for counts in self.levels))
+        return int(self.n_cells.sum())
 
     @property
     def shares_missing(self) -> np.ndarray:
         """The part of each variable's cells that is missing."""
-        observed = np.array([counts.sum() for counts in self.levels], float)
-        return 1 - observed / self.n_rows if self.n_rows else np.zeros(len(self.levels))
+        return 1 - self.n_cells / self.n_rows if self.n_rows else np.zeros(len(self.levels))
 
     @property
     def share_missing(self) -> float:
@@ -206,10 +259,9 @@ class Tally:
     @property
     def sharpness(self) -> float | None:
         """How surely rows belong to one component: 1 surely, 0 not at all; None at rank 1."""
-        n_seen = self.n_rows - self.n_empty - self.n_impossible
-        if self.pmf.rank == 1 or n_seen <= 0:
+        if self.pmf.rank == 1 or not self.weight_seen:
             return None
-        return 1 - self.entropy / (n_seen * math.log(self.pmf.rank))
+        return 1 - self.entropy / (self.weight_seen * math.log(self.pmf.rank))
 
     @property
     def typical_probability(self) -> tuple[float, float] | None:
@@ -217,13 +269,14 @@ class Tally:
 
         Geometric means; None where a row is impossible or nothing is observed.
         """
-        if self.n_impossible or not self.n_observed:
+        total = float(sum(counts.sum() for counts in self.levels))
+        if self.n_impossible or not total:
             return None
         alone = 0.0
         for counts in self.levels:
             seen = counts[counts > 0]
             alone += float((seen * np.log(seen / seen.sum())).sum())
-        return math.exp(self.log_likelihood / self.n_observed), math.exp(alone / self.n_observed)
+        return math.exp(self.log_likelihood / total), math.exp(alone / total)
 
 
 class Misfit(NamedTuple):
@@ -260,9 +313,10 @@ class Comparison(NamedTuple):
 
 
 def compared_pairs(domain: Domain) -> list[tuple[str, ...]]:
-    """Return the pairs of variables to count for a comparison, or the one variable there is.
+    """Return the pairs of variables to count for a comparison, or single ones.
 
-    Of more than can be counted, some at random, always the same.
+    Of more than can be counted, some at random, always the same. Single variables where there is
+    only one, or where every pair has too many cells.
 
     Examples
     --------
@@ -270,16 +324,29 @@ def compared_pairs(domain: Domain) -> list[tuple[str, ...]]:
     [('x0', 'x1'), ('x0', 'x2'), ('x1', 'x2')]
     >>> len(compared_pairs(Domain.of_sizes([2] * 500))) == MOST_MARGINALS
     True
+    >>> compared_pairs(Domain.of_sizes([4000, 4000]))
+    [('x0',), ('x1',)]
     """
-    n, names, sizes = len(domain), domain.names, domain.sizes
-    if n < 2:
-        subsets: list[tuple[int, ...]] = [(k,) for k in range(n)]
-    elif math.comb(n, 2) <= 2 * MOST_MARGINALS:
+    return _countable(domain, _some_pairs(len(domain))) or _countable(
+        domain, [(k,) for k in range(len(domain))]
+    )
+
+
+def _some_pairs(n: int) -> list[tuple[int, ...]]:
+    """Return all pairs of so many variables, or some at random."""
+    subsets: list[tuple[int, ...]]
+    if math.comb(n, 2) <= 2 * MOST_MARGINALS:
         subsets = list(combinations(range(n), 2))
     else:
         generator = np.random.default_rng(0)
         drawn = generator.integers(0, n, (4 * MOST_MARGINALS, 2))
         subsets = sorted({(min(pair), max(pair)) for pair in drawn.tolist() if len(set(pair)) == 2})
+    return subsets
+
+
+def _countable(domain: Domain, subsets: Sequence[tuple[int, ...]]) -> list[tuple[str, ...]]:
+    """Return the names of some subsets whose tables are small enough."""
+    names, sizes = domain.names, domain.sizes
     kept = _within_budget([math.prod(sizes[k] for k in subset) for subset in subsets])
     return [tuple(names[k] for k in subsets[position]) for position in kept]
 
@@ -309,7 +376,7 @@ def comparison(subject: Subject, tally: Tally | None) -> Comparison | None:
         n_all = len(subject.marginals)
         observed = _chosen(subject.marginals)
     elif tally is not None and tally.counts.tables is not None:
-        n_all = math.comb(len(subject.pmf.domain), 2) or 1
+        n_all = math.comb(len(subject.pmf.domain), len(tally.counts.subsets[0]))
         observed = _counted(tally.counts)
     else:
         return None
@@ -434,13 +501,15 @@ def identified(subject: Subject) -> Identifiability | None:
     pmf, domain = subject.pmf, subject.pmf.domain
     if pmf.rank * (1 + sum(domain.sizes)) > MAX_SEARCHED or not len(domain):
         return None
+    if subject.n_averaged > 1:  # its rank is the sum of theirs, which nobody asked to be unique
+        return None
     if subject.marginals is not None:
         small = len(subject.marginals) <= MOST_SUBSETS
         return identifiability(subject.marginals, pmf.rank) if small else None
     order = subject.about.get("order", "3" if subject.is_by_rows else "")
-    if not order.isdecimal() or not int(order):
+    if not (given := _whole(order)):
         return None
-    known = min(int(order), len(domain))
+    known = min(given, len(domain))
     if math.comb(len(domain), known) > MOST_SUBSETS:
         return None
     return identifiability(domain, pmf.rank, order=known)
@@ -459,13 +528,21 @@ class Findings:
     warnings: list[str] = field(default_factory=list)
 
     @property
-    def n_rows(self) -> float | None:
-        """Rows of the table, or those that were fitted, if either is known."""
-        return self.subject.n_rows if self.tally is None else self.tally.n_rows
+    def n_fitted(self) -> float | None:
+        """Rows that were fitted, by their weights, if they are known; else those of the table.
+
+        A row without any observed cell tells a fit nothing, and is not counted.
+        """
+        known = self.subject.n_rows
+        if self.tally is None or (known and known != self.tally.n_rows):
+            return known
+        return self.tally.weight
 
     @property
     def is_unique(self) -> bool | None:
         """Whether what was fitted determines the model, as far as is known."""
+        if self.subject.n_averaged > 1:
+            return None
         if self.identified is not None and self.identified.identifiable is not None:
             return self.identified.identifiable
         if self.subject.status is Status.NOT_UNIQUE:
@@ -504,14 +581,24 @@ def _warnings(found: Findings) -> Iterator[str]:
 
 def _of_the_fit(found: Findings) -> Iterator[str]:
     status = found.subject.status
-    if status in (Status.MAX_ITER, Status.STOPPED):
+    if status is Status.MAX_ITER:
         yield (
             "The fit did not converge: more iterations would still change the model. "
             "Fit again with a larger max_iter before you rely on it."
         )
+    if status is Status.STOPPED:
+        yield (
+            "The fit was stopped before it converged: more iterations would still change the "
+            "model. Let it run to its end before you rely on it."
+        )
     if status is Status.ONE_PASS:
         yield "Every row was seen only once: more passes over the data would fit it better."
-    if found.is_unique is False and found.subject.is_by_rows:
+    if found.is_unique is False and found.subject.is_by_rows and len(found.subject.pmf.domain) < 4:
+        yield (
+            "The model is not unique: others of this rank fit the same rows just as well. Trust "
+            "what it says of the variables together, but not its components."
+        )
+    elif found.is_unique is False and found.subject.is_by_rows:
         yield (
             "The tables of up to three variables do not determine the model. Only combinations of "
             "more variables in the rows tell such models apart, so do not read much into single "
@@ -525,7 +612,7 @@ def _of_the_fit(found: Findings) -> Iterator[str]:
         )
     marginals = found.subject.marginals
     if marginals is not None and (conflicts := marginals.disagreements()):
-        where = _of(len(conflicts), "variable or pair")
+        where = count_text(len(conflicts), "variable or pair")
         yield (
             f"The tables contradict each other on {where}; the model is a compromise. Most of all, "
             f"{conflicts[0]}."
@@ -533,7 +620,7 @@ def _of_the_fit(found: Findings) -> Iterator[str]:
     failed = [restart for restart in found.subject.restarts if restart.error]
     if failed:
         count, first = len(failed), shortened(failed[0].error)
-        yield f"{_of(count, 'start')} of {len(found.subject.restarts)} failed: {first}."
+        yield f"{count_text(count, 'start')} of {len(found.subject.restarts)} failed: {first}."
 
 
 def _of_the_data(found: Findings) -> Iterator[str]:
@@ -543,16 +630,26 @@ def _of_the_data(found: Findings) -> Iterator[str]:
         fitted = subject.n_rows if subject.marginals is None else None
         if fitted is not None and fitted != tally.n_rows:
             yield (
-                f"The model was fitted to {number_text(fitted)} rows, and this table has "
+                f"The model was fitted to {count_text(fitted, 'row')}, and this table has "
                 f"{tally.n_rows:,}: what is said of the data is about other rows."
             )
         if tally.n_impossible:
             yield (
-                f"{_of(tally.n_impossible, 'row')} cannot happen according to the model (the first "
-                f"is row {tally.first_impossible}, counted from 0). Smoothing avoids that."
+                f"{count_text(tally.n_impossible, 'row')} cannot happen according to the model "
+                f"(the first is row {tally.first_impossible}, counted from 0). Smoothing avoids "
+                "that."
             )
         if tally.n_empty:
-            yield f"{_of(tally.n_empty, 'row')} of {tally.n_rows:,} hold no observed cell at all."
+            hold = "holds" if tally.n_empty == 1 else "hold"
+            yield (
+                f"{count_text(tally.n_empty, 'row')} of {tally.n_rows:,} {hold} no observed cell "
+                "at all."
+            )
+        if tally.n_unknown:
+            yield (
+                f"{count_text(tally.n_unknown, 'cell')} of a level that the model does not know "
+                f"{'counts' if tally.n_unknown == 1 else 'count'} as missing here."
+            )
         holes = tally.shares_missing
         absent = [name for name, share in zip(domain.names, holes, strict=True) if share == 1]
         if absent:
@@ -564,7 +661,8 @@ def _of_the_data(found: Findings) -> Iterator[str]:
         ]
         if shares:
             yield f"More is missing than observed of {_listed(shares)}."
-    n_rows, n_free = found.n_rows, n_free_parameters(domain, subject.pmf.rank)
+    n_rows = found.n_fitted
+    n_free = n_free_parameters(domain, math.ceil(subject.pmf.rank / subject.n_averaged))
     is_held_back = subject.status is Status.VALIDATED  # what is held out keeps it from overfitting
     if n_rows is not None and not is_held_back and n_rows < ROWS_PER_PARAMETER * n_free:
         yield (
@@ -575,8 +673,9 @@ def _of_the_data(found: Findings) -> Iterator[str]:
 
 
 def _of_the_model(found: Findings) -> Iterator[str]:
-    pmf, n_rows = found.subject.pmf, found.n_rows
+    pmf, n_rows = found.subject.pmf, found.n_fitted
     tiny = TINY if n_rows is None else FEW_ROWS / max(n_rows, 1)
+    tiny /= found.subject.n_averaged  # an average has the components of all its fits
     small = [(f, w) for f, w in enumerate(pmf.weights.tolist()) if w < tiny]
     if small and pmf.rank > 1:
         names = [f"component {f} ({percent(weight)})" for f, weight in small]
@@ -589,7 +688,7 @@ def _of_the_model(found: Findings) -> Iterator[str]:
     ]
     if impossible:
         yield (
-            f"The model takes {_of(len(impossible), 'level')} to be impossible: "
+            f"The model takes {count_text(len(impossible), 'level')} to be impossible: "
             f"{_listed(impossible)}."
         )
     constant = [variable.name for variable in pmf.domain if variable.size == 1]
@@ -600,7 +699,7 @@ def _of_the_model(found: Findings) -> Iterator[str]:
     if clear:
         names = [" with ".join(map(_quoted, misfit.names)) for misfit in clear]
         yield (
-            f"{_of(len(clear), 'marginal')} of {len(misfits):,} compared "
+            f"{count_text(len(clear), 'marginal')} of {len(misfits):,} compared "
             f"{'is' if len(clear) == 1 else 'are'} not met, by more than chance explains: "
             f"{_listed(names)}. A larger rank may fit better."
         )
@@ -611,9 +710,13 @@ def _of_the_curve(found: Findings) -> Iterator[str]:
     if curve is None:
         return
     ranks = [score.rank for score in curve.scores]
+    if not curve.has_best:
+        yield "No rank that was tried can be told best: all have a score that is not finite."
+        return
     if curve.rank == max(ranks) and len(ranks) > 1:
         yield f"The best rank, {curve.rank}, is the largest that was tried: try larger ones."
-    if rank in ranks and _is_worse(curve, ranks.index(rank)):
+    is_average = found.subject.n_averaged > 1  # of whose fits the rank is not known here
+    if not is_average and rank in ranks and _is_worse(curve, ranks.index(rank)):
         yield f"The model has rank {rank}, but by the rank curve rank {curve.rank} does better."
 
 
@@ -631,17 +734,6 @@ def _is_worse(curve: RankCurve, position: int) -> bool:
     best = next(score for score in curve.scores if score.rank == curve.rank)
     error = 0.0 if math.isnan(best.standard_error) else best.standard_error
     return not abs(curve.scores[position].score - best.score) <= error
-
-
-def _of(count: int, what: str) -> str:
-    """Return a number of things.
-
-    Examples
-    --------
-    >>> _of(1, "row"), _of(2000, "variable or pair")
-    ('1 row', '2,000 variables or pairs')
-    """
-    return f"{count:,} " + (what if count == 1 else "s or ".join(what.split(" or ")) + "s")
 
 
 def _quoted(text: str) -> str:

@@ -91,11 +91,11 @@ class Summary:
         """Return the weights, the profile of every variable and the criteria as text."""
         pmf = self.pmf
         heading = ["component", *(str(f) for f in range(pmf.rank))]
-        lines = [["weight", *_percent(pmf.weights)]]
+        lines = [["weight", *_shares(pmf.weights)]]
         for variable, factor in zip(pmf.domain, pmf.factors, strict=True):
             lines.append([variable.name] + [""] * pmf.rank)
             for level, row in zip(variable.levels, factor, strict=True):
-                lines.append([f"  {level}", *_percent(row)])
+                lines.append([f"  {level}", *_shares(row)])
         rows = f"{self.n_rows:g} rows, rank {pmf.rank}, {self.n_parameters} parameters"
         criteria = "  ".join(
             f"{label} {getattr(self, name):.2f}" for name, label in CRITERION_NAMES.items()
@@ -115,7 +115,7 @@ class Summary:
         """Return the criteria, and the profile of the first variables and components."""
         pmf, shown = self.pmf, slice(SHOWN_COMPONENTS)
         n_shown = min(pmf.rank, SHOWN_COMPONENTS)
-        rows: list[list[object]] = [["weight", *_percent(pmf.weights[shown])]]
+        rows: list[list[object]] = [["weight", *_shares(pmf.weights[shown])]]
         for n in range(min(len(pmf.domain), SHOWN_VARIABLES)):
             rows += _variable_rows(pmf.domain.variables[n], pmf.factors[n][:, shown])
         criteria = [
@@ -148,7 +148,7 @@ def _variable_rows(variable: Variable, factor: np.ndarray) -> Iterator[list[obje
     """Yield what a notebook shows of a variable: a line for each level, with its shares."""
     for level, row in zip(variable.levels[:SHOWN_LEVELS], factor, strict=False):
         label = joined([name_of(variable.name), " = ", name_of(text_of(level))])
-        yield [label, *_percent(row)]
+        yield [label, *_shares(row)]
     if variable.size > SHOWN_LEVELS:
         yield [f"… and {variable.size - SHOWN_LEVELS} more levels", *[""] * factor.shape[1]]
 
@@ -215,7 +215,8 @@ def _relative_entropy(posterior: np.ndarray, weights: np.ndarray) -> float:
     return 1.0 - float(weights @ entropies) / (float(weights.sum()) * math.log(rank))
 
 
-def _percent(probabilities: np.ndarray) -> list[str]:
+def _shares(probabilities: np.ndarray) -> list[str]:
+    """Return percentages that stand below each other: all with one decimal, however small."""
     return [f"{100 * p:.1f} %" for p in probabilities]
 
 

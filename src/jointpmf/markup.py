@@ -30,8 +30,6 @@ NOTEBOOK_STYLE = (
     "font-variant-numeric:tabular-nums}"
     ".jointpmf table{margin:.5em 0}.jointpmf p{margin:.3em 0;max-width:48em}"
     ".jointpmf svg{vertical-align:middle}.jointpmf .chart{width:100%;max-width:420px}"
-    ".jointpmf .unseen{position:absolute;width:1px;height:1px;overflow:hidden;"
-    "clip-path:inset(50%)}"
 )
 
 
@@ -399,6 +397,18 @@ def base64_text(content: bytes) -> str:
     'cGFnZQ=='
     """
     return base64.b64encode(content).decode()
+
+
+def count_text(count: float, what: str) -> str:
+    """Return a number of things.
+
+    Examples
+    --------
+    >>> count_text(1, "row"), count_text(2000, "variable or pair")
+    ('1 row', '2,000 variables or pairs')
+    """
+    things = what if count == 1 else "s or ".join(what.split(" or ")) + "s"
+    return f"{number_text(count)} {things}"
 
 
 def number_text(number: Any, digits: int = 4) -> str:

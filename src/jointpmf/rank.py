@@ -98,6 +98,11 @@ class RankCurve:
         return min(self.scores, key=lambda score: score.score)
 
     @property
+    def has_best(self) -> bool:
+        """Whether a rank has a score by which it can be the best."""
+        return any(math.isfinite(score.score) for score in self.scores)
+
+    @property
     def rank(self) -> int:
         """The rank with the best score."""
         return self._best.rank
@@ -129,7 +134,8 @@ class RankCurve:
 
     def _repr_html_(self) -> str:
         """Return the chosen rank, the curve as a chart, and as a table."""
-        return fragment(element("p", element("b", f"Best rank: {self.rank}")), curve_html(self))
+        best = f"Best rank: {self.rank}" if self.has_best else "No rank has a finite score."
+        return fragment(element("p", element("b", best)), curve_html(self))
 
 
 def curve_html(curve: RankCurve) -> Html:
@@ -149,29 +155,33 @@ def curve_html(curve: RankCurve) -> Html:
         "± error",
         "fitted",
         "parameters",
-        "choice",
     ]
+    best = curve.rank if curve.has_best else None
     rows = [
         [
-            s.rank,
+            _marked(s.rank) if s.rank == best else s.rank,
             _digits(s.score),
             _digits(s.standard_error),
             _digits(s.log_likelihood),
             f"{s.n_parameters:,}",
-            "best" if s.rank == curve.rank else "",
         ]
         for s in curve.scores
     ]
     if not is_held_out:
         headings, rows = _without(headings, 2), [_without(row, 2) for row in rows]
     finite = [s for s in curve.scores if math.isfinite(s.score)]
-    parts = [html_table(headings, rows, numbers=range(len(headings) - 1))]
+    parts = [html_table(headings, rows, numbers=range(len(headings)))]
     if len(finite) > 1:
         better = "higher" if is_held_out else "lower"
         parts.insert(
             0, element("div", _curve_chart(finite, curve.rank, f"{name}, {better} is better"))
         )
     return joined(parts)
+
+
+def _marked(rank: int) -> Html:
+    """Return the best rank as its row begins, so that a narrow screen shows the mark too."""
+    return joined([element("span", "best", class_="choice"), f" {rank}"])
 
 
 def _without(cells: list[Any], position: int) -> list[Any]:

@@ -7,19 +7,21 @@ holds no rows: of the data it shows counts and shares only.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from jointpmf import __version__
 from jointpmf.arguments import text_of
 from jointpmf.domain import Domain
 from jointpmf.encoding import encode
 from jointpmf.errors import JointPMFError, shown
-from jointpmf.files import PathLike, atomic_output
+from jointpmf.files import PathLike, atomic_output, checked_path
 from jointpmf.findings import (
+    Comparison,
     Findings,
     Misfit,
     Subject,
@@ -33,6 +35,7 @@ from jointpmf.markup import (
     Chart,
     Html,
     bar,
+    count_text,
     element,
     facts,
     html_table,
@@ -52,6 +55,9 @@ WORST = 10
 MOST_VARIABLES, MOST_LEVELS, MOST_COMPONENTS, MOST_TELLING = 40, 10, 12, 5
 """Variables, levels of one, components, and variables in the words for one, that there is room
 for."""
+
+ZERO = 1e-20
+"""Objectives that differ by less are alike: probabilities are then met to ten digits."""
 
 FEWEST_POINTS, MOST_POINTS = 4, 200
 """Points of a line that is worth drawing, and of one that is drawn."""
@@ -80,7 +86,11 @@ TOPICS = {
 
 
 def write_report(
-    path: PathLike, solution: Solution, table: Any = None, curve: RankCurve | None = None
+    path: PathLike,
+    solution: Solution,
+    table: Any = None,
+    curve: RankCurve | None = None,
+    sample_weight: Any = None,
 ) -> None:
     """Write the report on a fit; the file appears whole or not at all.
 
@@ -94,6 +104,8 @@ def write_report(
         The rows that it was fitted to.
     curve : RankCurve, optional
         What `choose_rank` returned.
+    sample_weight : array of shape (rows,), optional
+        What each row of the table counts for, as in the fit.
 
     Examples
     --------
@@ -106,22 +118,29 @@ def write_report(
     ...     "The objective stopped improving" in Path(folder, "fit.html").read_text()
     True
     """
+    title = Path(checked_path(path)).stem
     if curve is not None and not isinstance(curve, RankCurve):
         raise JointPMFError(f"the curve must be what choose_rank returns, not {shown(curve)}")
-    tally = None if table is None else _tally_of(solution, table)
+    if curve is not None and not curve.scores:
+        raise JointPMFError("the curve has no ranks to report on")
+    if table is None and sample_weight is not None:
+        raise JointPMFError("sample_weight belongs to a table, and none is given")
+    tally = None if table is None else _tally_of(solution, table, sample_weight)
     found = findings_of(Subject.of_solution(solution), tally, curve)
-    content = report_bytes(found, Path(os.fspath(path)).stem)
+    content = report_bytes(found, title)
     with atomic_output(path) as file:
         file.write(content)
 
 
-def _tally_of(solution: Solution, table: Any) -> Tally:
+def _tally_of(solution: Solution, table: Any, sample_weight: Any) -> Tally:
     pmf = solution.pmf
     codes = encode(table, pmf.domain)
     if not codes.n_rows:
         raise JointPMFError("the table has no rows to report on")
     tally = Tally(pmf, compared_pairs(pmf.domain) if solution.marginals is None else ())
-    tally.add(codes)
+    tally.add(codes, sample_weight)
+    if tally.is_weighted and not np.any(sample_weight):
+        raise JointPMFError("the sample weights of all rows are 0")
     return tally
 
 
@@ -169,34 +188,42 @@ def _p(*content: object, note: bool = False) -> Html:
 def _head(found: Findings, title: str) -> Iterator[Html]:
     pmf = found.subject.pmf
     yield element("h1", element("bdi", title))
-    rows = found.n_rows
-    yield element(
-        "p",
-        f"A model of how {_plural(len(pmf.domain), 'variable')} go together, fitted to "
-        f"{'data' if rows is None else f'{number_text(rows)} rows'}.",
-        class_="lead",
+    rows = found.n_fitted
+    what = (
+        "1 variable" if len(pmf.domain) == 1 else f"how {len(pmf.domain):,} variables go together"
     )
+    row = "weighted row" if found.tally is not None and found.tally.is_weighted else "row"
+    source = "data" if rows is None else count_text(rows, row)
+    yield element("p", f"A model of {what}, fitted to {source}.", class_="lead")
     holes = None if found.tally is None else percent(found.tally.share_missing)
     tiles = [
-        ("rows", None if rows is None else number_text(rows)),
-        ("cells missing", holes),
-        ("variables", f"{len(pmf.domain):,}"),
-        ("components", f"{pmf.rank:,}"),
+        *([] if rows is None else [_tile(rows, row)]),
+        *([] if holes is None else [(holes, "cells missing")]),
+        _tile(len(pmf.domain), "variable"),
+        _tile(pmf.rank, "component"),
     ]
     care = "care" if found.warnings else None
     warned = element(
-        "li", element("b", len(found.warnings)), element("span", "to watch out for"), class_=care
+        "li",
+        element("b", len(found.warnings)),
+        " ",
+        element("span", "to watch out for"),
+        class_=care,
     )
     yield element(
         "ul",
         *(
-            element("li", element("b", number), element("span", what))
-            for what, number in tiles
-            if number is not None
+            element("li", element("b", number), " ", element("span", what))
+            for number, what in tiles
         ),
         warned,
         class_="tiles",
     )
+
+
+def _tile(count: float, what: str) -> tuple[str, str]:
+    number, _, things = count_text(count, what).partition(" ")
+    return number, things
 
 
 def _watch_out(found: Findings) -> Html:
@@ -222,13 +249,15 @@ def _fitted(found: Findings) -> Iterator[Html]:
     pairs.append(("Variables", joined([names, more])))
     for topic, text in about.items():
         if topic not in ("method", "rank", "status"):
-            pairs.append((TOPICS.get(topic, topic), _figure(text)))
+            shown_text = _finite(text) if topic in ("objective", "validation") else _figure(text)
+            pairs.append((TOPICS.get(topic, topic), shown_text))
     yield facts(pairs)
     if not about:
         yield _p("How it was fitted is not in the model's file.", note=True)
     elif "objective" in about and method in METHODS:
+        penalty = "" if found.subject.n_averaged > 1 else ", with the penalty of any smoothing"
         meaning = {
-            "likelihood": "minus the mean log-likelihood of a row",
+            "likelihood": f"minus the mean log-likelihood of a row{penalty}",
             "marginals": "made of the squared differences between observed and fitted tables",
         }
         yield _p(f"The objective is {meaning[method]}; lower is better.", note=True)
@@ -250,6 +279,17 @@ def _figure(text: str) -> str:
     return f"{int(text):,}" if text.isdecimal() and len(text) < 16 else text
 
 
+def _finite(text: str) -> str:
+    """Return an objective as it is written; one that is not finite as people read it.
+
+    Examples
+    --------
+    >>> _finite("1.25"), _finite("nan"), _finite("inf")
+    ('1.25', '–', '∞')
+    """
+    return text if text.strip("+-").lower() not in ("nan", "inf") else number_text(float(text))
+
+
 def _data(found: Findings) -> Iterator[Html]:
     tally, domain = found.tally, found.subject.pmf.domain
     order = list(range(len(domain)))
@@ -257,10 +297,12 @@ def _data(found: Findings) -> Iterator[Html]:
         yield _p("The rows were not given to this report, so that their holes are not known.")
     else:
         holes = tally.n_rows * len(domain) - tally.n_observed
+        unknown = f", {tally.n_unknown:,} of them of unknown levels" if tally.n_unknown else ""
+        weighed = f" By their weights the rows count for {number_text(tally.weight)}."
         yield _p(
-            f"{_plural(tally.n_rows, 'row')} of {_plural(len(domain), 'variable')}: "
+            f"{count_text(tally.n_rows, 'row')} of {count_text(len(domain), 'variable')}: "
             f"{tally.n_observed:,} cells are observed, and {holes:,} are missing "
-            f"({percent(tally.share_missing)})."
+            f"({percent(tally.share_missing)}{unknown}).{weighed if tally.is_weighted else ''}"
         )
         if len(domain) > MOST_VARIABLES:
             shares = tally.shares_missing
@@ -302,22 +344,37 @@ def _convergence(found: Findings) -> Iterator[Html]:
         if subject.status is Status.ONE_PASS:
             verdict = ""
         yield _p(element("b", verdict), subject.status.value)
-    if subject.restarts:
+    if subject.n_averaged > 1:
+        yield _p(_averages(subject))
+    elif subject.restarts:
         yield _p(_starts(subject))
     if (chart := _history_chart(subject.history)) is not None:
+        if subject.n_averaged > 1:
+            yield _p("The course of one of them:", note=True)
         yield chart
-    elif not subject.history:
+    elif not subject.history and subject.is_of_file:
         yield _p("The course of the fit is not kept in a model's file.", note=True)
+    elif not subject.history:
+        yield _p("The course of the fit was not recorded.", note=True)
+
+
+def _averages(subject: Subject) -> str:
+    rest = len(subject.restarts) - subject.n_averaged
+    tried = f"; {count_text(rest, 'other')} did not do as well on what was held out"
+    return (
+        f"The model is an average of {subject.n_averaged:,} fits, whose components stand side by "
+        f"side{tried if rest > 0 else ''}."
+    )
 
 
 def _starts(subject: Subject) -> str:
-    ended = [restart for restart in subject.restarts if not restart.error]
-    lowest = min((restart.objective for restart in ended), default=math.nan)
-    alike = sum(math.isclose(restart.objective, lowest, rel_tol=1e-6) for restart in ended)
-    return (
-        f"It was fitted from {_plural(len(subject.restarts), 'start')}; "
-        f"{alike:,} of them reached the lowest objective, {number_text(lowest, 6)}."
-    )
+    made = f"It was fitted from {count_text(len(subject.restarts), 'start')}"
+    reached = [r.objective for r in subject.restarts if math.isfinite(r.objective)]
+    if not reached:
+        return f"{made}; none of them reached a finite objective."
+    lowest = min(reached)
+    alike = sum(math.isclose(one, lowest, rel_tol=1e-6, abs_tol=ZERO) for one in reached)
+    return f"{made}; {alike:,} of them reached the lowest objective, {number_text(lowest, 6)}."
 
 
 def _history_chart(history: Sequence[Step]) -> Html | None:
@@ -369,13 +426,21 @@ def _line_chart(
 
 def _uniqueness(found: Findings) -> Iterator[Html]:
     subject = found.subject
+    if subject.n_averaged > 1:
+        yield _p(
+            f"This is not judged of an average of {subject.n_averaged:,} fits: each of them has "
+            "components of its own, and other fits would have others. Trust what the average "
+            "predicts, and do not read much into single components."
+        )
+        return
     words = {True: "Yes, among all models near it. ", False: "No. "}
     if found.identified is not None and found.identified.identifiable is not None:
         lead = words[found.identified.identifiable]
-        if not found.identified.identifiable and subject.is_by_rows:
+        holds_more = subject.is_by_rows and len(subject.pmf.domain) > 3
+        if not found.identified.identifiable and holds_more:
             lead = "Not certainly. "
         yield _p(element("b", lead), str(found.identified))
-        if subject.is_by_rows and len(subject.pmf.domain) > 3:
+        if holds_more:
             yield _p(
                 "The model was fitted to whole rows, which hold all triples and more: what "
                 "triples determine is determined, and what they leave open may be.",
@@ -411,24 +476,19 @@ def _fit(found: Findings) -> Iterator[Html]:
             f"{percent(alone)}."
         )
     if found.comparison is None or not found.comparison.misfits:
-        yield _p("There are neither marginals nor rows here that the model could be compared with.")
+        yield _p(_why_nothing_is_compared(found))
         return
     misfits = found.comparison.misfits
-    which = f"all {len(misfits):,}"
-    if len(misfits) < found.comparison.n_all:
-        which = f"{len(misfits):,} of {found.comparison.n_all:,}"
-    kinds = {1: "single variables", 2: "pairs of variables"}
-    orders = {len(misfit.names) for misfit in misfits}
-    what = kinds.get(orders.pop(), "tables") if len(orders) == 1 else "tables"
     yield _p(
-        f"The observed marginals ({which} {what}) beside the model's, the worst "
-        f"{min(WORST, len(misfits))} first. The distance is the share of rows that would have to "
-        "be in another cell of the table."
+        f"{_which_are_compared(found.comparison)}. The distance is the share of rows that would "
+        "have to be in another cell of the table."
     )
     has_chance = any(misfit.chance is not None for misfit in misfits)
     rows = [_misfit_cells(misfit, has_chance) for misfit in misfits[:WORST]]
-    headings = ["marginal, and its worst cell", "observed", "fitted", "distance"]
-    headings += ["by chance", "rows"] if has_chance else []
+    headings = ["marginal, and its worst cell", "distance"]
+    headings += ["by chance"] if has_chance else []
+    headings += ["observed", "fitted"]
+    headings += ["rows"] if has_chance else []
     numbers = range(1, len(headings))
     yield _scroller("Worst fitted marginals", html_table(headings, rows, numbers))
     if has_chance:
@@ -439,6 +499,28 @@ def _fit(found: Findings) -> Iterator[Html]:
         )
 
 
+def _why_nothing_is_compared(found: Findings) -> str:
+    if found.tally is None and found.subject.marginals is None:
+        return "There are neither marginals nor rows here that the model could be compared with."
+    if found.comparison is not None and found.subject.marginals is None:
+        return "No row observes two variables together, so that there is no table to compare with."
+    return "The observed tables have too many cells to be compared with the model's."
+
+
+def _which_are_compared(comparison: Comparison) -> str:
+    misfits, n_all = comparison.misfits, comparison.n_all
+    kinds = {1: "single variable", 2: "pair of variables"}
+    orders = {len(misfit.names) for misfit in misfits}
+    what = kinds.get(orders.pop(), "table") if len(orders) == 1 else "table"
+    if n_all == 1:
+        return f"The one observed marginal, a {what}, beside the model's"
+    first, _, rest = what.partition(" of ")
+    what = f"{first}s of {rest}" if rest else f"{first}s"
+    which = f"all {n_all:,}" if len(misfits) == n_all else f"{len(misfits):,} of {n_all:,}"
+    worst = f"the worst {min(WORST, len(misfits))} first"
+    return f"The observed marginals ({which} {what}) beside the model's, {worst}"
+
+
 def _misfit_cells(misfit: Misfit, has_chance: bool) -> list[object]:
     pairs = zip(misfit.names, misfit.levels, strict=True)
     cell = joined(
@@ -446,15 +528,15 @@ def _misfit_cells(misfit: Misfit, has_chance: bool) -> list[object]:
     )
     names = joined([name_of(name) for name in misfit.names], ", ")
     first = joined([names, element("span", cell, class_="under")])
-    numbers = [percent(share) for share in (misfit.observed, misfit.fitted, misfit.distance)]
-    if has_chance:
-        chance = "–" if misfit.chance is None else percent(misfit.chance)
-        numbers += [chance, number_text(misfit.n_obs)]
-    return [first, *numbers]
+    shares = [percent(misfit.observed), percent(misfit.fitted)]
+    if not has_chance:
+        return [first, percent(misfit.distance), *shares]
+    chance = "–" if misfit.chance is None else percent(misfit.chance)
+    return [first, percent(misfit.distance), chance, *shares, number_text(misfit.n_obs)]
 
 
 def _components(found: Findings) -> Iterator[Html]:
-    pmf, n_rows = found.subject.pmf, found.n_rows
+    pmf, n_rows = found.subject.pmf, found.n_fitted
     if pmf.rank == 1:
         yield _p("The only component: every variable has its own distribution, whatever the rest.")
         return
@@ -467,7 +549,7 @@ def _components(found: Findings) -> Iterator[Html]:
     items = []
     for f, words in zip(order, telling, strict=True):
         weight = float(pmf.weights[f])
-        about = "" if n_rows is None else f"about {_plural(round(weight * n_rows), 'row')}"
+        about = "" if n_rows is None else f"about {count_text(round(weight * n_rows), 'row')}"
         items.append(
             element(
                 "li",
@@ -530,10 +612,6 @@ def _curve(found: Findings) -> Iterator[Html]:
     curve = found.curve
     if curve is None:
         return
-    simplest = curve.simplest_rank
-    also = (
-        f" Rank {simplest} does as well within one standard error." if simplest < curve.rank else ""
-    )
     how = (
         "Each rank was fitted to a part of the rows and judged by rows that it had not seen: more "
         "components fit better, but predict worse from some point on."
@@ -541,11 +619,19 @@ def _curve(found: Findings) -> Iterator[Html]:
         else f"Each rank was fitted to all rows and judged by {curve.criterion.upper()}, which "
         "weighs the fit against the number of parameters."
     )
-    yield _p(f"{how} The best is rank {curve.rank}.{also} This model has {found.subject.pmf.rank}.")
+    own = f"This model has {found.subject.pmf.rank}."
+    if found.subject.n_averaged > 1:
+        own = f"This model is an average of {found.subject.n_averaged:,} fits."
+    yield _p(f"{how} {_best_rank(curve)} {own}")
     yield _scroller("Rank curve", curve_html(curve))
     if found.curve_note:
         yield _p(found.curve_note, note=True)
 
 
-def _plural(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def _best_rank(curve: RankCurve) -> str:
+    if not curve.has_best:
+        return "None is best: no rank has a finite score."
+    best = f"The best is rank {curve.rank}."
+    if curve.simplest_rank == curve.rank:
+        return best
+    return f"{best} Rank {curve.simplest_rank} does as well within one standard error."

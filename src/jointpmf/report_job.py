@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from jointpmf.encoding import Codes
 from jointpmf.errors import JointPMFError
 from jointpmf.findings import Findings, Subject, Tally, compared_pairs, findings_of
 from jointpmf.rank import choose_rank
-from jointpmf.table_files import coded_batches, open_table
+from jointpmf.table_files import Batched, coded_batches, open_table
 
 MOST_FOR_RANKS = 50_000
 """Rows on which ranks are tried; of more, so many at random."""
@@ -27,13 +28,16 @@ def findings_in(
     progress: bool,
 ) -> Findings:
     """Return what is to be said of a model and a table on disk; with ranks, of their curve too."""
-    tally = Tally(subject.pmf, compared_pairs(subject.pmf.domain))
+    domain = subject.pmf.domain
+    tally = Tally(subject.pmf, compared_pairs(domain))
     some = _SomeRows(seed)
     with open_table(data, missing) as table:
-        for _, codes in coded_batches(table, subject.pmf.domain, unknown):
+        read = _Read(table, domain.names)
+        for _, codes in coded_batches(read, domain, unknown):
             tally.add(codes)
             if ranks is not None:
                 some.add(codes)
+    tally.n_unknown = read.n_observed - tally.n_observed
     if not tally.n_rows:
         raise JointPMFError(f"{data} has no rows to report on")
     if ranks is None:
@@ -43,6 +47,23 @@ def findings_in(
     if tally.n_rows > MOST_FOR_RANKS:
         note = f"Tried on {MOST_FOR_RANKS:,} of the {tally.n_rows:,} rows, drawn at random."
     return findings_of(subject, tally, curve, note)
+
+
+class _Read:
+    """A table whose observed cells are counted as they are read, before levels are looked up."""
+
+    def __init__(self, table: Batched, names: Iterable[str]) -> None:
+        self.table, self.names = table, set(names)
+        self.n_observed = 0
+
+    def batches(self) -> Iterator[pl.DataFrame]:
+        """Yield the rows, some at a time."""
+        for batch in self.table.batches():
+            for column in batch.get_columns():
+                if column.name in self.names:
+                    cells = column.fill_nan(None) if column.dtype.is_float() else column
+                    self.n_observed += len(cells) - cells.null_count()
+            yield batch
 
 
 class _SomeRows:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import polars as pl
@@ -458,8 +458,15 @@ def _typed(cells: pl.Series) -> pl.Series:
     return pl.Series(cells.name, numbers, None if whole else pl.Float64).unique()
 
 
+class Batched(Protocol):
+    """A table that is read some rows at a time."""
+
+    def batches(self) -> Iterator[pl.DataFrame]:
+        """Yield the rows, some at a time."""
+
+
 def coded_batches(
-    table: TableFile, domain: Domain, unknown: Unknown = "error"
+    table: Batched, domain: Domain, unknown: Unknown = "error"
 ) -> Iterator[tuple[pl.DataFrame, Codes]]:
     """Yield the rows, some at a time: all columns with the domain's levels, and their codes.
 

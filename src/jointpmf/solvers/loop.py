@@ -179,7 +179,9 @@ class Solution:
             )
         return sorted(norms, key=lambda item: -item[1])
 
-    def report(self, path: PathLike, table: Any = None, curve: Any = None) -> None:
+    def report(
+        self, path: PathLike, table: Any = None, curve: Any = None, sample_weight: Any = None
+    ) -> None:
         """Write one HTML page on the fit that a colleague can read; any browser opens it.
 
         What was fitted, the holes of the data, whether the fit converged and is unique, the worst
@@ -193,6 +195,8 @@ class Solution:
             The rows that were fitted; without them, what needs them is left out.
         curve : RankCurve, optional
             What `choose_rank` returned.
+        sample_weight : array of shape (rows,), optional
+            What each row of the table counts for, as in the fit.
 
         Examples
         --------
@@ -209,7 +213,7 @@ class Solution:
         # is built on fits, and only once it is asked for.
         from jointpmf.report import write_report
 
-        write_report(path, self, table, curve)
+        write_report(path, self, table, curve, sample_weight)
 
     def __str__(self) -> str:
         """Say how the fit ended."""
