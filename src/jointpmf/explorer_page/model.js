@@ -1,6 +1,6 @@
 /* The mathematics: a model on typed arrays, and what it says given evidence. */
 
-const MOST_PRODUCTS = 2e6; // of a search for the most likely row
+const MOST_PRODUCTS = 5e5; // of a search for the most likely row
 const COMPONENTS_TRIED = 50; // the own rows of so many components are tried first
 
 /** A joint PMF: weights, and a row of P(level | component) for every level of every variable. */
@@ -255,8 +255,17 @@ class Completion {
   }
 }
 
-const product = (a, b) => a.map((p, c) => p * b[c]);
-const sumOf = (numbers) => numbers.reduce((a, b) => a + b, 0);
+function product(a, b) {
+  const made = new Float64Array(a.length);
+  for (let c = 0; c < a.length; c++) made[c] = a[c] * b[c];
+  return made;
+}
+
+function sumOf(numbers) {
+  let sum = 0;
+  for (let c = 0; c < numbers.length; c++) sum += numbers[c];
+  return sum;
+}
 
 /** The place where a uniform number falls among shares; one of share zero is never drawn. */
 function drawn(shares, uniform) {
