@@ -14,6 +14,7 @@ import pytest
 
 import jointpmf as jp
 from jointpmf.datasets import anes96
+from jointpmf.files import read_about
 from prose import ROOT, broken_links, check_code, check_commands
 
 DOCS = ROOT / "docs"
@@ -75,6 +76,42 @@ def test_the_commands_print_what_they_say(page, files, tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_lead_somewhere(page):
     assert broken_links(page) == []
+
+
+SURVEY = r"```console\n[^`]*\bsurvey\."
+"""Commands on the survey's files."""
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if re.search(SURVEY, p.read_text())], ids=name)
+def test_a_page_says_where_its_files_are_made(page):
+    before = page.read_text()[: re.search(SURVEY, page.read_text()).start()]
+    is_made = re.search(r'(to_csv|save)\("survey\.', before)
+    assert is_made or "](command.md)" in before.strip().rpartition("\n\n")[2]
+
+
+def test_what_is_claimed_of_ratings_is_in_the_results():
+    results = (ROOT / "paper/results/ratings.md").read_text().split("### BMF\n")[1]
+    rows = re.findall(r"^\| likelihood, averaged \|.*$", results, re.MULTILINE)[:4]
+    ratios = [row.split("|")[3].strip() for row in rows]
+    (larger,) = re.findall(
+        r"^\| fit_cells \|[^|]*\| ([\d.]+) \|",
+        (ROOT / "paper/results/larger.md").read_text(),
+        re.MULTILINE,
+    )
+    for page in ("paper.md", "ratings.md"):
+        text = (DOCS / page).read_text()
+        assert all(ratio in text for ratio in [*ratios, larger]), page
+
+
+def test_the_file_format_names_all_that_the_command_writes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    jp.random_pmf(jp.Domain.of_sizes([2] * 4), 2, 0).sample(50, random_state=0).write_csv("t.csv")
+    check_commands(
+        "```console\n$ jointpmf fit t.csv -o m.safetensors --rank 2 --method marginals\n```"
+    )
+    text = (DOCS / "format.md").read_text()
+    for key in read_about("m.safetensors"):
+        assert f"`{key}`" in text
 
 
 def test_the_reference_has_every_public_name_once():

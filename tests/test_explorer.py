@@ -22,6 +22,7 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 import jointpmf as jp
 from jointpmf.cli import main
@@ -485,7 +486,10 @@ class TestAddress:
             ("seed=-1", "“seed=-1” means nothing here"),
             ("sort=__proto__", "“sort=__proto__” means nothing here"),
             ("<script>window.hacked=1</script>", "means nothing here"),
-            ("given=;;:;:,;party;__proto__:constructor", "there is no variable “__proto__”"),
+            ("given=;;:;__proto__:constructor", "there is no variable “__proto__”"),
+            ("given=party", "no level of “party” is given"),
+            ("given=party:", "“party” has no level"),
+            ("given=;;&seed=3", "“given” names nothing"),
             ("&&==&=&#x=1&given", "means nothing here"),
             ("given=" + ";".join(f"v{n}:1" for n in range(2000)), "1997 more like this"),
         ],
@@ -498,6 +502,14 @@ class TestAddress:
         check_numbers(page, small, {"party": [0]} if ",left" in fragment else {})
         notice.locator("button").click()
         assert notice.is_hidden()
+
+    def test_programs_are_told_of_unknown_names(self, explore, small):
+        page = explore(small)
+        for method in ("distribution", "unconditional", "mean", "divergence"):
+            said = page.ask(
+                "{ try { jointpmf[a[0]]('nope') } catch (error) { return String(error) } }", method
+            )
+            assert said == "RangeError: there is no variable “nope”"
 
     def test_an_edited_address_is_read_at_once(self, explore, small):
         page = explore(small)
@@ -613,21 +625,80 @@ class TestRows:
         chi = ((counts[inside] - expected[inside]) ** 2 / expected[inside]).sum()
         assert chi < inside.sum() + 6 * math.sqrt(2 * inside.sum())
 
-    def test_the_most_likely_levels_and_their_row(self, explore, small):
-        page = explore(small, "given=rating:2,4&view=rows")
-        table, total = brute_force(small, {"rating": [1, 3]})
+    def test_draw_again_gives_a_link_that_the_page_takes(self, explore, small):
+        page = explore(small, "view=rows&seed=999999999")
+        page.page.locator("#draw").click()
+        assert "seed 0." in page.text("drawn-about")
+        page.go(page.fragment())
+        assert page.page.locator("#notice").is_hidden()
+
+
+class TestCompletion:
+    @pytest.mark.parametrize(
+        "evidence", [{}, {"rating": [1, 3]}, {"party": [0], "age": [1, 2]}, {"never": [0]}]
+    )
+    def test_it_is_the_most_likely_row_of_all(self, explore, small, evidence):
+        given = ";".join(
+            f"{name}:{','.join(encoded(str(small.domain[name].levels[code])) for code in codes)}"
+            for name, codes in evidence.items()
+        )
+        page = explore(small, f"given={given}&view=rows" if given else "view=rows")
+        table, total = brute_force(small, evidence)
+        best = tuple(map(int, np.unravel_index(table.argmax(), table.shape)))
+        found = page.ask("jointpmf.completion()")
+        assert found["isExact"]
+        assert tuple(found["codes"]) == best
+        assert found["logProbability"] == pytest.approx(math.log(table[best] / total), abs=1e-9)
         axes = range(table.ndim)
         shares = [table.sum(axis=tuple(k for k in axes if k != n)) / total for n in axes]
-        lines = page.page.locator("#modes tr[data-code]").all()
-        modes = tuple(int(line.get_attribute("data-code")) for line in lines)
-        assert modes == tuple(int(share.argmax()) for share in shares)
-        for share, line in zip(shares, lines, strict=True):
-            shown = line.locator("td").nth(1).text_content()
-            assert float(shown.removesuffix(" %")) == pytest.approx(100 * share.max(), abs=0.051)
-        about = page.text("modes-about")
-        assert "need not be the most likely row" in about
-        together = float(re.search(r"has probability ([\d.]+) %", about)[1])
-        assert together == pytest.approx(100 * table[modes] / total, rel=1e-3)
+        lines = page.page.locator("#completion tr[data-code]").all()
+        for share, code, line in zip(shares, best, lines, strict=True):
+            assert int(line.get_attribute("data-code")) == code
+            assert int(line.get_attribute("data-mode")) == share.argmax()
+            cells = line.locator("td").all_text_contents()
+            assert percents([cells[1], cells[3]]) == pytest.approx(
+                [100 * share[code], 100 * share.max()], abs=0.051
+            )
+        about = page.text("completion-about")
+        assert about.startswith("No row is more likely given the evidence")
+        whole = float(re.search(r"has probability ([\d.]+) %", about)[1])
+        assert whole == pytest.approx(100 * table[best] / total, rel=1e-3)
+
+    def test_the_most_likely_levels_need_not_be_the_most_likely_row(self, explore):
+        domain = jp.Domain([jp.Variable(name, ("no", "yes")) for name in "ab"])
+        factors = [[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]], [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+        page = explore(jp.JointPMF(domain, [0.4, 0.3, 0.3], factors), "view=rows")
+        assert page.ask("jointpmf.completion().codes") == [1, 0]
+        assert "By itself, one variable would most likely be something else." in page.text(
+            "completion-about"
+        )
+        assert page.page.locator("#completion .is-other").all_text_contents() == ["no"]
+
+    def test_it_is_exact_for_the_survey(self, explore, survey):
+        page = explore(survey, "given=party:strong%20Republican")
+        found = page.ask("jointpmf.completion()")
+        assert found["isExact"]
+        table = survey.condition({"party": "strong Republican"}).table()
+        assert found["logProbability"] == pytest.approx(math.log(table.max()), abs=1e-9)
+
+    def test_where_there_are_too_many_rows_it_is_the_best_of_those_tried(self, explore):
+        apart = jp.random_pmf(jp.Domain.of_sizes([5] * 300), 20, 0)
+        alike = [0.18 + 0.1 * factor for factor in apart.factors]
+        pmf = jp.JointPMF(apart.domain, apart.weights, alike)
+        page = explore(pmf, "given=x0:1&view=rows")
+        found = page.ask("jointpmf.completion()")
+        given = pmf.condition({"x0": 1})
+        own = [[int(factor[:, c].argmax()) for factor in given.factors] for c in range(20)]
+        modes = [int(given.marginal([name]).table().argmax()) for name in given.domain.names]
+        logs = given.log_probability([found["codes"][1:], modes, *own])
+        assert found["codes"][0] == 1
+        assert found["logProbability"] == pytest.approx(logs[0], abs=1e-9)
+        assert logs[0] >= logs[1:].max() - 1e-9
+        assert not found["isExact"]
+        assert found["nTried"] >= 21
+        assert f"The most likely of {found['nTried']:,} rows that were tried" in page.text(
+            "completion-about"
+        )
 
 
 class TestFiles:
@@ -858,18 +929,24 @@ def shares_by_command(page, capsys):
 
 
 CLICKS = """(async () => {
-    const times = [];
-    while (times.length < 10 || (Math.min(...times) >= a[0] && times.length < 100)) {
-        const bar = document.querySelectorAll('.level')[7 * (times.length % 10)];
-        const begin = performance.now();
-        bar.click();
-        document.body.getBoundingClientRect();
-        times.push(performance.now() - begin);
-        await new Promise((resolve) => setTimeout(resolve, 30));
+    const bars = document.querySelectorAll('.level');
+    const rounds = [];
+    const median = (times) => [...times].sort((x, y) => x - y)[times.length >> 1];
+    while (rounds.length < 10 && !rounds.some((times) => median(times) < a[0])) {
+        document.getElementById('clear').click();
+        rounds.push([]);
+        for (let k = 0; k < 11; k++) {
+            const begin = performance.now();
+            bars[7 * k].click();
+            document.body.getBoundingClientRect();
+            rounds.at(-1).push(performance.now() - begin);
+            await new Promise((resolve) => setTimeout(resolve, 30));
+        }
     }
-    return times;
+    return rounds;
 })()"""
-"""Click ten bars, and again while no click was quick: others may be using the machine."""
+"""Give eleven variables a level, one after the other, and begin anew while that was not quick:
+others may be using the machine."""
 
 
 IS_FILLED = """() => [...document.querySelectorAll('.card')].some((card) => {
@@ -910,7 +987,10 @@ class TestSizes:
 
     @pytest.mark.parametrize(("n_variables", "most"), [(100, 50), (1000, 100)])
     def test_a_click_is_quick(self, explore, n_variables, most):
-        """What is quick is a promise, so it is asserted: of several tries the best, and by far."""
+        """What is quick is a promise, so it is asserted: of the clicks that add something the best.
+
+        Their median is left with the times: where others use the machine, it says more of them.
+        """
         pmf = jp.random_pmf(jp.Domain.of_sizes([5] * n_variables), 20, 0)
         page = explore(pmf)
         assert page.page.locator(".card").count() < 60
@@ -920,12 +1000,14 @@ class TestSizes:
             entry = "performance.getEntriesByName('first-contentful-paint')[0]"
             page.page.wait_for_function(f"() => {entry}")
             paints.append(page.ask(f"{entry}.startTime"))
-        times = page.ask(CLICKS, most)
+        rounds = page.ask(CLICKS, most)
+        assert page.page.locator(".chip").count() == 11  # every click gave something
         LEFT.mkdir(parents=True, exist_ok=True)
-        found = {"variables": n_variables, "click_ms": times, "first_paint_ms": paints}
+        found = {"variables": n_variables, "click_ms": rounds, "first_paint_ms": paints}
+        found["median_click_ms"] = min(float(np.median(times)) for times in rounds)
         found["bytes"] = page.path.stat().st_size
         (LEFT / f"times_{n_variables}.json").write_text(json.dumps(found))
-        assert min(times) < most
+        assert min(map(min, rounds)) < most
         assert min(paints) < 1000
         given = json.loads(page.ask("JSON.stringify(jointpmf.distribution('x50'))"))
         codes = page.ask(
@@ -996,6 +1078,23 @@ class TestLooks:
             assert page.ask("document.documentElement.scrollWidth <= innerWidth")
             page.page.screenshot(path=LEFT / f"{device}_{scheme}_{view}.png")
 
+    def test_the_picture_of_the_readme_is_of_its_code(self, explore, tmp_path, monkeypatch):
+        """Bars are as long in the picture as in the page; copy the new one where they are not."""
+        code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
+        monkeypatch.chdir(tmp_path)
+        namespace = {}
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(code, namespace)
+        fragment = "given=party:strong%20Republican&sort=moved"
+        page = explore(namespace["pmf"], fragment, size=(1280, 800), name="survey")
+        LEFT.mkdir(parents=True, exist_ok=True)
+        page.page.wait_for_timeout(300)
+        page.page.screenshot(path=LEFT / "readme.png")
+        if "browser" not in os.environ.get("JOINTPMF_REQUIRE", ""):
+            pytest.skip("other fonts than those of the picture give bars another place")
+        lengths = [bar_lengths(path) for path in (LEFT / "readme.png", ROOT / "docs/explorer.png")]
+        assert np.abs(lengths[0] - lengths[1]).max() <= 1
+
     def test_the_colours_can_be_changed_and_are_kept(self, explore, survey):
         page = explore(survey, color_scheme="light")
         ground = "getComputedStyle(document.body).backgroundColor"
@@ -1008,6 +1107,12 @@ class TestLooks:
         assert page.ask(ground) == dark
         other = explore(survey, color_scheme="dark", name="other")
         assert other.ask(ground) == dark
+
+
+def bar_lengths(picture):
+    """Return how many pixels of each line have the colour of bars."""
+    pixels = (imread(picture)[..., :3] * 255).round()
+    return (pixels == [0x2F, 0x6E, 0xA5]).all(axis=2).sum(axis=1)
 
 
 class TestWriting:

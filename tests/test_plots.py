@@ -139,6 +139,13 @@ class TestAll:
         with pytest.raises(jp.JointPMFError, match="ax must be one Axes"):
             DRAW[name](Figure().subplots(2))
 
+    @pytest.mark.parametrize("name", DRAW)
+    @pytest.mark.parametrize("projection", ["3d", "polar"])
+    def test_axes_that_are_not_straight_are_refused(self, name, projection):
+        ax = Figure().add_subplot(projection=projection)
+        with pytest.raises(jp.JointPMFError, match=f"two straight axes; this one is '{projection}"):
+            DRAW[name](ax)
+
     @pytest.mark.parametrize("name", ["convergence", "rank_curve", "factors", "dependencies"])
     def test_something_else_is_refused_by_name(self, name):
         with pytest.raises(jp.JointPMFError, match=rf"plots.{name} draws a \w+, not 'nothing'"):
@@ -157,8 +164,23 @@ class TestAll:
         else:
             texts = ticks(drawn(getattr(plots, name)(true, ax=ax)).yaxis)
         assert texts
+        assert name == "marginal_fit" or "_begins 😀" in texts
         assert max(len(line) for text in texts for line in text.split("\n")) < 45
         assert not any(mpl.cbook.is_math_text(text) for text in texts)
+
+    @pytest.mark.parametrize("text", HOSTILE)
+    def test_hostile_names_are_in_the_legend(self, text):
+        domain = jp.Domain([jp.Variable(text, ("a", "b"))])
+        fair = jp.JointPMF(domain, [1.0], [[[0.5], [0.5]]])
+        observed = jp.MarginalSet(domain, [jp.Marginal((text,), [0.1, 0.9])])
+        ax = drawn(plots.marginal_fit(fair, observed, Figure().subplots()))
+        start = " ".join(text.replace("\u202e", " ").replace("\ud800", "").split())[:15]
+        seen = [entry.removeprefix("\u200b").replace("\\$", "$") for entry in legend(ax)]
+        assert len(seen) == 3
+        assert all(entry.startswith(start) for entry in seen[1:])
+        other = plots.error_by_rank([1], [0.5], label="_" + text, references={"_mean": 0.4})
+        assert "\u200b_mean" in legend(other)
+        assert len(legend(other)) == 2
 
     def test_what_the_font_lacks_is_for_matplotlib_to_say(self):
         domain = jp.Domain([jp.Variable("日本", ("a", "b")), jp.Variable("plain", ("a", "b"))])
@@ -333,6 +355,18 @@ class TestMarginalFit:
         inside = np.abs(np.sqrt(fitted) - np.sqrt(observed)) < 0.05
         assert inside.mean() > 0.9
 
+    def test_few_rows_are_no_misfit_beside_many(self):
+        domain = jp.Domain.of_sizes([2, 2])
+        fair = jp.JointPMF(domain, [1.0], [[[0.5], [0.5]]] * 2)
+        tables = [
+            jp.Marginal(("x0",), [0.35, 0.65], n_obs=20),
+            jp.Marginal(("x1",), [0.45, 0.55], n_obs=1e6),
+        ]
+        ax = drawn(plots.marginal_fit(fair, jp.MarginalSet(domain, tables)))
+        names = legend(ax)
+        assert names[:2] == ["4 cells", "two standard errors of 20 observations"]
+        assert sorted(name.split("\n")[0] for name in names[2:]) == ["x1 = 0", "x1 = 1"]
+
     def test_thousands_of_cells_become_a_density(self):
         many = jp.random_pmf(jp.Domain.of_sizes([20] * 5), 2, 0)
         ax = drawn(plots.marginal_fit(many, many.marginals(order=2)))
@@ -356,7 +390,7 @@ class TestFactors:
         pmf = jp.JointPMF(domain, [0.25, 0.75], [[[0.1, 0.6], [0.9, 0.4]]])
         ax = drawn(plots.factors(pmf))
         assert ticks(ax.yaxis) == ["sky", "sun", "rain"]
-        assert ticks(ax.xaxis) == ["1\n75%", "0\n25%"]
+        assert ticks(ax.xaxis) == ["1\n75.0%", "0\n25.0%"]
         rows = ax.collections[0].get_array()
         assert rows.mask[0].all()
         assert rows[1:].tolist() == [[0.6, 0.1], [0.4, 0.9]]
@@ -397,7 +431,7 @@ class TestFactors:
 
     def test_one_variable_with_one_level_of_rank_one(self):
         ax = drawn(plots.factors(jp.random_pmf(jp.Domain.of_sizes([1]), 1, 0)))
-        assert (ticks(ax.yaxis), ticks(ax.xaxis)) == (["x0", "0"], ["0\n100%"])
+        assert (ticks(ax.yaxis), ticks(ax.xaxis)) == (["x0", "0"], ["0\n100.0%"])
 
 
 class TestRankCurve:
@@ -566,6 +600,21 @@ class TestErrorByRank:
     def test_bad_errors(self, ranks, errors, message):
         with pytest.raises(jp.JointPMFError, match=message):
             plots.error_by_rank(ranks, errors)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"label": 5}, "label must be text, not 5"),
+            ({"measure": None}, "measure must be text, not None"),
+            ({"references": {5: 0.1}}, "the name of a reference must be text, not 5"),
+            ({"references": [0.1]}, r"references must map names to errors, not \[0.1\]"),
+            ({"references": 0.1}, "references must map names"),
+        ],
+    )
+    def test_bad_options(self, options, message):
+        with pytest.raises(jp.JointPMFError, match=message):
+            plots.error_by_rank([5], [0.9], **options)
+        assert not plt.get_fignums()
 
     @pytest.mark.parametrize("level", [np.nan, "low", None])
     def test_bad_references(self, level):

@@ -1,6 +1,7 @@
 """The README's code runs and prints what the README says; its map of the house is true."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,17 @@ def test_the_command_prints_what_it_says(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md"])
 def test_links_lead_somewhere(name):
     assert broken_links(ROOT / name) == []
+
+
+def test_extras_are_installed_in_one_way():
+    """By the name of what is installed already, which works in any folder."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    files = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *SOURCE.rglob("*.py")]
+    for file in files:
+        for what in re.findall(r"pip install '([^']*)'", file.read_text()):
+            named = re.fullmatch(r"jointpmf\[(\w+)\]", what)
+            assert named, (file.name, what)
+            assert named[1] in extras["optional-dependencies"], (file.name, what)
 
 
 def test_the_map_names_every_file():

@@ -31,14 +31,9 @@ from jointpmf.solvers.loop import Restart, Solution
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BLUE, VERMILION, GREEN, PINK, SKY, ORANGE = COLOURS = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#E69F00",
-)
+BLUE, VERMILION, ORANGE = "#0072B2", "#D55E00", "#E69F00"
+
+COLOURS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#56B4E9", ORANGE)
 """The colours of curves, in the order in which they are taken."""
 
 MARKERS = "oDv^sP"
@@ -209,8 +204,9 @@ def marginal_fit(
 
     Both axes show square roots, on which the noise of counting is equally large everywhere: where
     the marginals know their number of observations, a band shows what two standard errors of it
-    explain. Cells that lie farthest from the diagonal, and outside of the band, are named. More
-    than two thousand cells are drawn as a density.
+    explain, for the fewest observations if they differ. Of the cells that are farther from the
+    diagonal than two standard errors of their own table, the farthest are named. More than two
+    thousand cells are drawn as a density.
 
     Parameters
     ----------
@@ -243,12 +239,13 @@ def marginal_fit(
     top = 1.05 * max(cells.observed.max(), cells.fitted.max())
     with _drawing(ax, 5.6, 4.9) as ax:
         _draw_cells(ax, cells, top)
-        _draw_diagonal(ax, cells.noise, top)
+        _draw_diagonal(ax, top)
+        _draw_band(ax, [one.n_obs for one in marginals if one.n_obs is not None], top)
         n_named = min(max(int(_cell_points(ax, (1, 1))[1]) // 90, 1), N_WORST)
         worst = cells.worst(math.sqrt(top))[:n_named]
         for k, marker in zip(worst, MARKERS, strict=False):
             at = cells.fitted[k], cells.observed[k]
-            ax.plot(*at, marker, color=VERMILION, ms=6, label=cells.name(k))
+            ax.plot(*at, marker, color=VERMILION, ms=6, label=_entry(cells.name(k)))
         _square_roots(ax, top)
         ax.set(xlabel="fitted probability", ylabel="observed probability", aspect="equal")
         n_above = sum(cells.observed[k] > cells.fitted[k] for k in worst)
@@ -257,14 +254,27 @@ def marginal_fit(
     return ax
 
 
-def _draw_diagonal(ax: Axes, noise: float, top: float) -> None:
-    """Draw where observed and fitted are equal, and two standard errors around it."""
+def _draw_diagonal(ax: Axes, top: float) -> None:
+    """Draw where observed and fitted are equal."""
+    values = np.linspace(0, math.sqrt(top), 200) ** 2
+    ax.plot(values, values, color=GREY, lw=1, zorder=1)
+
+
+def _draw_band(ax: Axes, n_obs: Sequence[float], top: float) -> None:
+    """Draw two standard errors around the diagonal, those of the fewest observations."""
+    if not n_obs:
+        return
     roots = np.linspace(0, math.sqrt(top), 200)
-    ax.plot(roots**2, roots**2, color=GREY, lw=1, zorder=1)
-    if noise > 0:
-        ends = np.maximum(roots - 2 * noise, 0) ** 2, (roots + 2 * noise) ** 2
-        label = "two standard errors"
-        ax.fill_between(roots**2, *ends, color=GREY, alpha=0.2, lw=0, label=label)
+    width = 2 * _standard_error(min(n_obs))
+    ends = np.maximum(roots - width, 0) ** 2, (roots + width) ** 2
+    of = "" if min(n_obs) == max(n_obs) else f" of {min(n_obs):,.0f} observations"
+    label = f"two standard errors{of}"
+    ax.fill_between(roots**2, *ends, color=GREY, alpha=0.2, lw=0, label=label)
+
+
+def _standard_error(n_obs: float | None) -> float:
+    """Return that of the root of a cell; none is known without a number of observations."""
+    return 0.0 if n_obs is None else 0.5 / math.sqrt(n_obs)
 
 
 class _Cells(NamedTuple):
@@ -285,16 +295,17 @@ class _Cells(NamedTuple):
         return cls(marginals, *map(_flat, (marginals, fitted)))
 
     @property
-    def noise(self) -> float:
-        """The standard error of the root of a cell, for the median number of observations."""
-        counts = [marginal.n_obs for marginal in self.marginals if marginal.n_obs is not None]
-        return 0.5 / math.sqrt(np.median(counts)) if counts else 0.0
+    def noise(self) -> np.ndarray:
+        """The standard error of the root of each cell, by the observations of its marginal."""
+        errors = [_standard_error(marginal.n_obs) for marginal in self.marginals]
+        return np.repeat(errors, [math.prod(marginal.table.shape) for marginal in self.marginals])
 
     def worst(self, top: float) -> list[int]:
         """Return the cells that lie farthest from the diagonal, if far enough to be seen."""
         distance = np.abs(np.sqrt(self.observed) - np.sqrt(self.fitted))
-        order = np.argsort(-distance, kind="stable")[:N_WORST]
-        return [int(k) for k in order if distance[k] > max(2 * self.noise, top / 50)]
+        is_far = distance > np.maximum(2 * self.noise, top / 50)
+        order = np.argsort(-distance, kind="stable")
+        return [int(k) for k in order[is_far[order]][:N_WORST]]
 
     def name(self, cell: int) -> str:
         """Return the variables and levels of a cell, and its observed and fitted probability."""
@@ -392,7 +403,7 @@ def factors(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | None =
     with _drawing(ax, 2.6 + width * max(len(order), 4), 1.3 + 0.19 * len(rows)) as ax:
         _heat_map(ax, rows, 1.0, "P(level | component)")
         _label_rows(ax, [_short(text, 24) for text in labels], heads)
-        heads_of_columns = [f"{f}\n{_percent(part.weights[f])}" for f in order]
+        heads_of_columns = [f"{f}\n{part.weights[f]:.1%}" for f in order]
         ax.xaxis.tick_top()
         ax.xaxis.set_label_position("top")
         size = _label_size(_cell_points(ax, rows.shape)[0] / 3)
@@ -693,10 +704,10 @@ def error_by_rank(
     ('rank', 'RMSE')
     """
     at, means, spread = _errors_by_rank(ranks, errors)
-    levels = dict(references or {})
-    for name, level in levels.items():
-        if not isinstance(level, Real) or not math.isfinite(level):
-            raise JointPMFError(f"the error of {shown(name)} must be a number, not {shown(level)}")
+    levels = _checked_references({} if references is None else references)
+    _check_text(measure, "measure")
+    if label is not None:
+        _check_text(label, "label")
     with _drawing(ax) as ax:
         place = len(ax.containers)
         ax.errorbar(
@@ -705,15 +716,30 @@ def error_by_rank(
             spread,
             color=COLOURS[place % len(COLOURS)],
             marker=MARKERS[place % len(MARKERS)],
-            label=None if label is None else _plain(label),
+            label=None if label is None else _entry(_plain(label)),
         )
         for (name, level), line in zip(levels.items(), cycle(REFERENCE_LINES), strict=False):
-            ax.axhline(level, color=_ink(ax), ls=line, lw=1.2, label=_plain(name))
+            ax.axhline(level, color=_ink(ax), ls=line, lw=1.2, label=_entry(_plain(name)))
         ax.margins(y=0.08)
-        ax.set(xlabel="rank", ylabel=measure)
+        ax.set(xlabel="rank", ylabel=_plain(measure))
         _whole_numbers(ax)
         _legend(ax)
     return ax
+
+
+def _checked_references(references: Any) -> dict[str, float]:
+    if not isinstance(references, Mapping):
+        raise JointPMFError(f"references must map names to errors, not {shown(references)}")
+    for name, level in references.items():
+        _check_text(name, "the name of a reference")
+        if not isinstance(level, Real) or not math.isfinite(level):
+            raise JointPMFError(f"the error of {shown(name)} must be a number, not {shown(level)}")
+    return dict(references)
+
+
+def _check_text(given: Any, what: str) -> None:
+    if not isinstance(given, str):
+        raise JointPMFError(f"{what} must be text, not {shown(given)}")
 
 
 def _errors_by_rank(ranks: Any, errors: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -755,9 +781,9 @@ def _drawing(ax: Axes | None, width: float = 6.0, height: float = 3.8) -> Iterat
             ax = plt.subplots(figsize=(width, height))[1]
         elif not isinstance(ax, Axes):
             raise JointPMFError(f"ax must be one Axes of matplotlib, not {shown(ax)}")
-        for side in ("top", "right"):
-            if side in ax.spines:
-                ax.spines[side].set_visible(False)
+        elif ax.name != "rectilinear":
+            raise JointPMFError(f"ax must have two straight axes; this one is {ax.name!r}")
+        ax.spines[["top", "right"]].set_visible(False)
         yield ax
 
 
@@ -790,6 +816,11 @@ def _plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
+def _entry(text: str) -> str:
+    """Return text for a legend, which would leave out what begins with an underscore."""
+    return f"\u200b{text}" if text.startswith("_") else text
+
+
 def _some(count: int, total: int, what: str, which: str) -> str:
     """Say how many are shown, if not all are."""
     return "" if count == total else f"{count:,} of {total:,} {what} ({which})"
@@ -799,10 +830,6 @@ def _note(ax: Axes, notes: Iterable[str]) -> None:
     """Say above the picture what has to be said; if nothing, the user's title stays."""
     if said := ", ".join(filter(None, notes)):
         ax.set_title(said)
-
-
-def _percent(part: float) -> str:
-    return f"{part:.0%}" if part >= 0.0995 else f"{part:.1%}"
 
 
 def _heat_colours(colours: Sequence[str] = HEAT) -> Any:

@@ -41,10 +41,14 @@ function readSetting(key, text, problems) {
 }
 
 function readEvidence(text, problems) {
-  for (const one of text.split(";").filter(Boolean)) {
+  const given = text.split(";").filter(Boolean);
+  if (!given.length) problems.push("“given” names nothing");
+  for (const one of given) {
     const [name, levels] = one.split(":", 2).map((part) => part.split(",").map(decodeURIComponent));
     const variable = variableNamed(name.join(","), problems);
-    if (variable) keepGiven(variable, codesNamed(variable, levels ?? [], problems));
+    if (!variable) continue;
+    if (levels) keepGiven(variable, codesNamed(variable, levels, problems));
+    else problems.push(`no level of “${short(variable.name, 40)}” is given`);
   }
 }
 

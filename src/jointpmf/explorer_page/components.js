@@ -36,7 +36,7 @@ class ComponentsView {
   head(components) {
     const number = { class: "number" };
     const figures = (title, shares) =>
-      element("tr", { class: "figures" }, lineHead(title), ...shares.map(numberCell));
+      element("tr", {}, lineHead(title), ...shares.map(numberCell));
     const after = (c) => (posterior.isPossible ? percent(posterior.weights[c]) : "–");
     const heads = components.map((c) => headCell(String(c), number));
     return [

@@ -1,5 +1,8 @@
 /* The mathematics: a model on typed arrays, and what it says given evidence. */
 
+const MOST_PRODUCTS = 5e5; // of a search for the most likely row
+const COMPONENTS_TRIED = 50; // the own rows of so many components are tried first
+
 /** A joint PMF: weights, and a row of P(level | component) for every level of every variable. */
 class Model {
   constructor(description, numbers) {
@@ -111,6 +114,11 @@ class Posterior {
     return best;
   }
 
+  /** The most likely row given the evidence, or the best of those that the search had time for. */
+  completion() {
+    return new Completion(this).found();
+  }
+
   /** How much two variables that are not given tell about each other, in nats. */
   mutualInformation(first, second) {
     const { rank, factors } = this.model;
@@ -160,6 +168,103 @@ class Posterior {
     const shares = codes.map((code) => factors[(begin + code) * rank + component]);
     return codes[drawn(shares, uniform)];
   }
+}
+
+/**
+ * A search for the most likely row. Levels are chosen variable by variable; every component gives a
+ * partial row at most what its own most likely levels would add, so a sum that is not above the
+ * best row so far ends a branch. All is relative to the best row of the best component: products
+ * over many variables would underflow.
+ */
+class Completion {
+  constructor(posterior) {
+    this.posterior = posterior;
+    this.choices = posterior.model.variables.map((variable) => this.choicesOf(variable));
+    const logs = posterior.weights.map(Math.log);
+    for (const { tops } of this.choices) tops.forEach((top, c) => (logs[c] += Math.log(top)));
+    this.top = logs.reduce((a, b) => Math.max(a, b));
+    this.most = logs.map((log) => Math.exp(log - this.top));
+    this.best = -1;
+    this.nTried = 0;
+    this.nSteps = Math.ceil(MOST_PRODUCTS / logs.length);
+  }
+
+  /** The levels a variable may have, and what each gives to a component's bound. */
+  choicesOf({ position, begin, size }) {
+    const { model, evidence, totals } = this.posterior;
+    const codes = evidence.get(position) ?? [...Array(size).keys()];
+    const total = totals.get(position);
+    const rows = codes.map((code) => {
+      const row = (begin + code) * model.rank;
+      const factor = model.factors.slice(row, row + model.rank);
+      return total ? factor.map((p, c) => (total[c] > 0 ? p / total[c] : 0)) : factor;
+    });
+    const tops = rows.reduce((most, row) => most.map((p, c) => Math.max(p, row[c])));
+    const parts = rows.map((row) => row.map((p, c) => (tops[c] > 0 ? p / tops[c] : 0)));
+    return { codes, parts, tops };
+  }
+
+  found() {
+    const { posterior, choices } = this;
+    const modes = posterior.model.variables.map((variable, n) =>
+      choices[n].codes.indexOf(posterior.mode(variable)),
+    );
+    const heaviest = [...this.most.keys()].sort((a, b) => this.most[b] - this.most[a]);
+    const components = heaviest.slice(0, COMPONENTS_TRIED).filter((c) => this.most[c] > 0);
+    const own = components.map((c) =>
+      choices.map(({ parts }) => parts.findIndex((part) => part[c] === 1)),
+    );
+    for (const picked of [modes, ...own]) this.tryRow(picked);
+    const isExact = this.search([], this.most);
+    const codes = this.picked.map((k, n) => choices[n].codes[k]);
+    return { codes, logProbability: this.top + Math.log(this.best), isExact, nTried: this.nTried };
+  }
+
+  tryRow(picked) {
+    let parts = this.most;
+    picked.forEach((k, n) => (parts = product(parts, this.choices[n].parts[k])));
+    this.keep(picked, sumOf(parts));
+  }
+
+  keep(picked, score) {
+    this.nTried += 1;
+    if (score > this.best) [this.best, this.picked] = [score, [...picked]];
+  }
+
+  /** Go through all rows that begin with what was picked; false if there are too many. */
+  search(picked, parts) {
+    if (picked.length === this.choices.length) {
+      this.keep(picked, sumOf(parts));
+      return true;
+    }
+    const branches = this.choices[picked.length].parts.map((part, k) => {
+      const longer = product(parts, part);
+      return { k, longer, bound: sumOf(longer) };
+    });
+    this.nSteps -= branches.length;
+    if (this.nSteps < 0) return false;
+    branches.sort((a, b) => b.bound - a.bound);
+    for (const { k, longer, bound } of branches) {
+      if (bound <= this.best * (1 + 1e-12)) break; // nothing but rounding is above
+      picked.push(k);
+      const isDone = this.search(picked, longer);
+      picked.pop();
+      if (!isDone) return false;
+    }
+    return true;
+  }
+}
+
+function product(a, b) {
+  const made = new Float64Array(a.length);
+  for (let c = 0; c < a.length; c++) made[c] = a[c] * b[c];
+  return made;
+}
+
+function sumOf(numbers) {
+  let sum = 0;
+  for (let c = 0; c < numbers.length; c++) sum += numbers[c];
+  return sum;
 }
 
 /** The place where a uniform number falls among shares; one of share zero is never drawn. */

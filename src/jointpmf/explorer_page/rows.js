@@ -1,12 +1,13 @@
-/* Rows given the evidence: some drawn, and the most likely level of each variable. */
+/* Rows given the evidence: some drawn, and the most likely one. */
 
 const COLUMNS_SEEN = 30; // variables of drawn rows
 const ROWS_DRAWN = 20;
+const SEEDS = 1e9; // those that an address may have
 
 class RowsView {
   constructor() {
     this.drawn = new LongTable(byId("drawn"));
-    this.modes = new LongTable(byId("modes"));
+    this.completion = new LongTable(byId("completion"));
     byId("draw").addEventListener("click", () => this.drawAgain());
     byId("drawn-csv").addEventListener("click", () => {
       download("rows.csv", [model.variables.map(({ name }) => name), ...this.drawnRows()]);
@@ -14,7 +15,7 @@ class RowsView {
   }
 
   drawAgain() {
-    state.seed += 1;
+    state.seed = (state.seed + 1) % SEEDS;
     remember(false);
     this.drawDrawn();
   }
@@ -22,11 +23,11 @@ class RowsView {
   draw() {
     const { isPossible } = posterior;
     for (const id of ["draw", "drawn-csv"]) byId(id).disabled = !isPossible;
-    for (const id of ["drawn", "modes"]) byId(id).hidden = !isPossible;
-    for (const id of ["drawn-about", "modes-about"]) byId(id).textContent = IMPOSSIBLE;
+    for (const id of ["drawn", "completion"]) byId(id).hidden = !isPossible;
+    for (const id of ["drawn-about", "completion-about"]) byId(id).textContent = IMPOSSIBLE;
     if (!isPossible) return;
     this.drawDrawn();
-    this.drawModes();
+    this.drawCompletion();
   }
 
   drawnRows() {
@@ -59,30 +60,49 @@ class RowsView {
     return element("td", isFree(variable) ? {} : { class: "is-given" }, textElement(level));
   }
 
-  drawModes() {
-    const modes = new Map(model.variables.map((one) => [one.position, [posterior.mode(one)]]));
-    const log = new Posterior(model, modes).logProbability - posterior.logProbability;
-    const together = log > -Infinity ? `has probability ${probabilityText(log)}` : "cannot occur";
-    byId("modes-about").textContent =
-      "Each variable by itself: its own most likely level given the evidence. Taken together " +
-      `they need not be the most likely row; as a row, this one ${together} given the evidence.`;
-    const heads = ["variable", "most likely"].map((text) => headCell(text));
-    const numbers = ["probability", "without evidence"].map((text) =>
-      headCell(text, { class: "number" }),
+  drawCompletion() {
+    const completion = posterior.completion();
+    const modes = model.variables.map((variable) => posterior.mode(variable));
+    const nOther = modes.filter((code, n) => code !== completion.codes[n]).length;
+    byId("completion-about").textContent = this.aboutCompletion(completion, nOther);
+    const number = { class: "number" };
+    const head = element(
+      "tr",
+      {},
+      headCell("variable"),
+      headCell("most likely row"),
+      headCell("probability", number),
+      headCell("by itself"),
+      headCell("probability", number),
     );
-    const head = element("tr", {}, ...heads, ...numbers);
-    this.modes.draw([180, 200, 96, 130], [head], shown.length, (k) => this.modeLine(shown[k]));
+    this.completion.draw([170, 190, 96, 190, 96], [head], shown.length, (k) =>
+      this.completionLine(shown[k], completion.codes[shown[k].position]),
+    );
   }
 
-  modeLine(variable) {
-    const code = posterior.mode(variable);
-    const shares = [posterior, prior].map((one) => percent(one.distribution(variable)[code]));
+  aboutCompletion({ logProbability, isExact, nTried }, nOther) {
+    const which = isExact
+      ? "No row is more likely given the evidence: as a whole it has"
+      : `The most likely of ${nTried.toLocaleString("en")} rows that were tried, among them each ` +
+        "component's own and that of the most likely levels; others may be more likely. It has";
+    const variables = nOther === 1 ? "one variable" : `${nOther.toLocaleString("en")} variables`;
+    const beside = nOther
+      ? `By itself, ${variables} would most likely be something else.`
+      : "Each variable by itself would most likely be the same.";
+    return `${which} probability ${probabilityText(logProbability)}. ${beside}`;
+  }
+
+  completionLine(variable, code) {
+    const mode = posterior.mode(variable);
+    const shares = posterior.distribution(variable);
     return element(
       "tr",
-      { "data-position": variable.position, "data-code": code },
+      { "data-position": variable.position, "data-code": code, "data-mode": mode },
       lineHead(textElement(variable.name)),
       this.levelCell(variable, variable.levels[code]),
-      ...shares.map(numberCell),
+      numberCell(percent(shares[code])),
+      element("td", mode === code ? {} : { class: "is-other" }, textElement(variable.levels[mode])),
+      numberCell(percent(shares[mode])),
     );
   }
 }

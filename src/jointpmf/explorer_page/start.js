@@ -105,7 +105,11 @@ function about() {
 
 /** All numbers in full, for other programs and for tests; nothing can be changed through it. */
 function numbers() {
-  const named = (name) => model.variables[model.positionOf.get(name)];
+  const named = (name) => {
+    const variable = model.variables[model.positionOf.get(name)];
+    if (!variable) throw new RangeError(`there is no variable “${short(String(name), 40)}”`);
+    return variable;
+  };
   const ifPossible = (answer) => (posterior.isPossible ? answer() : null);
   return Object.freeze({
     names: Object.freeze(model.variables.map(({ name }) => name)),
@@ -116,6 +120,7 @@ function numbers() {
     mean: (name) => ifPossible(() => (named(name).values ? posterior.mean(named(name)) : null)),
     divergence: (name) => ifPossible(() => posterior.divergence(named(name), prior)),
     mutualInformation: (a, b) => ifPossible(() => posterior.mutualInformation(named(a), named(b))),
+    completion: () => ifPossible(() => posterior.completion()),
     sample: (count, seed) => ifPossible(() => posterior.sample(count, seed)),
     shown: () => shown.map(({ name }) => name),
   });
