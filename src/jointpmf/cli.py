@@ -44,6 +44,7 @@ Data = Annotated[
         show_default=False,
     ),
 ]
+Opened = Annotated[bool, typer.Option("--open", help="Open it in the browser.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.", min=0)]
 Given = Annotated[
@@ -306,28 +307,23 @@ def explore(
             show_default="the model's name with .html",
         ),
     ] = None,
-    is_opened: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    is_opened: Opened = False,
     as_json: Json = False,
 ) -> None:
     """Write one HTML page in which the model answers clicks; it needs no network.
 
     The page holds the whole model: who has the page has the model.
     """
-    from jointpmf.explorer import page_bytes, write_page
+    from jointpmf.explorer import page_bytes
 
-    source = "model.safetensors" if model == "-" else model
+    source = _source(model)
     output = os.path.splitext(source)[0] + ".html" if output is None else output
     # a page is shared, and where things lie on this machine is nobody's business
     name = os.path.basename(source) if os.path.isabs(source) else source
     _check_page(output, is_opened, {"model": model})
     found = _model(model)
-    if output == "-":
-        sys.stdout.buffer.write(page_bytes(found.domain, found.weights, found.factors, name))
-        return
-    write_page(output, found.domain, found.weights, found.factors, name)
-    _say(output, {"output": output}, f"Written to {output}.", as_json)
-    if is_opened:
-        _open(output)
+    content = page_bytes(found.domain, found.weights, found.factors, name)
+    _put_page(content, output, {"output": output}, f"Written to {output}.", as_json, is_opened)
 
 
 @app.command(epilog="Example:  jointpmf report survey.safetensors survey.csv --open")
@@ -352,7 +348,7 @@ def report(
             show_default=False,
         ),
     ] = None,
-    is_opened: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    is_opened: Opened = False,
     unknown: Unknown = "error",
     missing: Missing = None,
     seed: Seed = 0,
@@ -364,14 +360,13 @@ def report(
     fit, its components in words, and what to watch out for. The page holds no rows.
     """
     from jointpmf.arguments import ranks_of
-    from jointpmf.files import atomic_output
     from jointpmf.findings import Subject
     from jointpmf.report import report_bytes
     from jointpmf.report_job import findings_in
 
     _check_choice(unknown, "unknown", ("error", "missing"))
     asked = None if ranks is None else ranks_of(ranks)
-    source = "model.safetensors" if model == "-" else model
+    source = _source(model)
     output = os.path.splitext(source)[0] + "-report.html" if output is None else output
     _check_page(output, is_opened, {"model": model, "data": data})
     _check_both(model, data)
@@ -380,16 +375,29 @@ def report(
         subject, data, missing or [], unknown, asked, seed, _console(stderr=True).is_terminal
     )
     content = report_bytes(found, os.path.splitext(os.path.basename(source))[0])
+    rows = None if found.tally is None else found.tally.n_rows
+    said = {"output": output, "rows": rows, "warnings": found.warnings}
+    warned = f"{len(found.warnings) or 'nothing'} to watch out for"
+    _put_page(content, output, said, f"Written to {output}; {warned}.", as_json, is_opened)
+
+
+def _source(model: str) -> str:
+    """Return the name of a model's file, also where it comes from stdin."""
+    return "model.safetensors" if model == "-" else model
+
+
+def _put_page(
+    content: bytes, output: str, said: dict[str, Any], sentence: str, as_json: bool, is_opened: bool
+) -> None:
+    """Write a page to a file or to stdout, say so, and show it if that is asked for."""
+    from jointpmf.files import atomic_output
+
     if output == "-":
         sys.stdout.buffer.write(content)
         return
     with atomic_output(output) as file:
         file.write(content)
-    rows = None if found.tally is None else found.tally.n_rows
-    said = {"output": output, "rows": rows, "warnings": found.warnings}
-    count = len(found.warnings)
-    warned = f"{count or 'nothing'} to watch out for"
-    _say(output, said, f"Written to {output}; {warned}.", as_json)
+    _say(output, said, sentence, as_json)
     if is_opened:
         _open(output)
 

@@ -19,7 +19,7 @@ from jointpmf.arguments import text_of
 from jointpmf.domain import MISSING, Domain, Variable
 from jointpmf.encoding import Codes
 from jointpmf.files import ModelFile
-from jointpmf.latent import n_free_parameters
+from jointpmf.latent import component_entropies, n_free_parameters
 from jointpmf.limits import MAX_SEARCHED, Identifiability, identifiability
 from jointpmf.marginals import MarginalCounts, MarginalSet, checked_weights
 from jointpmf.markup import count_text, number_text, percent, shortened
@@ -131,7 +131,7 @@ class Subject:
     @property
     def n_rows(self) -> float | None:
         """How many rows were fitted, if that is known."""
-        if (rows := _whole(self.about.get("rows", ""))) is not None:
+        if (rows := whole_in(self.about.get("rows", ""))) is not None:
             return rows
         counted = [m.n_obs for m in self.marginals or () if m.n_obs is not None]
         return max(counted, default=None)
@@ -151,16 +151,16 @@ class Subject:
         start = self.about.get("start", "")
         if not start.startswith("the average of "):
             return 1
-        counts = [_whole(count) or 0 for count in re.findall(r"(\d+) fits", start)]
+        counts = [whole_in(count) or 0 for count in re.findall(r"(\d+) fits", start)]
         return max(sum(counts), 1)
 
 
-def _whole(text: str) -> int | None:
+def whole_in(text: str) -> int | None:
     """Return a whole number that a model file holds as text, if it does.
 
     Examples
     --------
-    >>> _whole("944"), _whole("9" * 5000), _whole("many")
+    >>> whole_in("944"), whole_in("9" * 5000), whole_in("many")
     (944, None, None)
     """
     return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else None
@@ -187,6 +187,7 @@ class Tally:
 
     def __init__(self, pmf: JointPMF, subsets: Sequence[Sequence[str]] = ()) -> None:
         self.pmf = pmf
+        self._factors = np.concatenate([np.zeros((0, pmf.rank)), *pmf.factors])
         self.counts = MarginalCounts(pmf.domain, subsets)
         self.levels = [np.zeros(size) for size in pmf.domain.sizes]
         """How often each level was observed, by the weights of the rows."""
@@ -224,8 +225,7 @@ class Tally:
             self._add_rows(Codes(codes.domain, codes.array[part]), weights[part])
 
     def _add_rows(self, codes: Codes, weights: np.ndarray) -> None:
-        factors = np.concatenate([np.zeros((0, self.pmf.rank)), *self.pmf.factors])
-        posterior, logs = posterior_of_rows(codes, self.pmf.weights, factors)
+        posterior, logs = posterior_of_rows(codes, self.pmf.weights, self._factors)
         is_possible = (logs > -np.inf) | (weights == 0)  # a row that does not count may be any
         is_seen = (codes.array != MISSING).any(axis=1)
         if self.first_impossible is None and not is_possible.all():
@@ -237,9 +237,7 @@ class Tally:
         self.weight += float(weights[is_seen].sum())
         self.weight_seen += float(weights[counts].sum())
         self.log_likelihood += float(weights[counts] @ logs[counts])
-        shares = posterior[counts]
-        entropies = (shares * np.log(np.maximum(shares, 1e-300))).sum(axis=1)
-        self.entropy -= float(weights[counts] @ entropies)
+        self.entropy += float(weights[counts] @ component_entropies(posterior[counts]))
 
     @property
     def n_observed(self) -> int:
@@ -507,7 +505,7 @@ def identified(subject: Subject) -> Identifiability | None:
         small = len(subject.marginals) <= MOST_SUBSETS
         return identifiability(subject.marginals, pmf.rank) if small else None
     order = subject.about.get("order", "3" if subject.is_by_rows else "")
-    if not (given := _whole(order)):
+    if not (given := whole_in(order)):
         return None
     known = min(given, len(domain))
     if math.comb(len(domain), known) > MOST_SUBSETS:

@@ -34,20 +34,17 @@ from jointpmf.solvers.em import EM
 from jointpmf.solvers.implicit import (
     AT_ONCE,
     CELLS_AT_ONCE,
-    FEW_COUNTED,
     FEWEST_KEPT,
-    FEWEST_SUBSETS,
-    MIN_GROUPS,
-    MOST_COUNTED,
     MOST_KEPT,
-    MOST_SUBSETS,
     ImplicitLeastSquares,
     bytes_of_sums,
+    group_bounds,
+    n_counted_subsets,
 )
 from jointpmf.solvers.loop import Status, iterate
 from jointpmf.solvers.newton import LARGEST_FACTORISED, MAX_CG, Newton
 from jointpmf.solvers.objective import CoupledLeastSquares, Point
-from jointpmf.solvers.rows import CHUNK_BYTES, MAX_CHUNKS, MOST_LISTED, ColumnRows, Rows
+from jointpmf.solvers.rows import CHUNK_BYTES, MAX_CHUNKS, MOST_LISTED, ColumnRows, Rows, cell_dtype
 from jointpmf.solvers.starts import (
     MAX_COUNTED,
     MAX_STACKED,
@@ -230,7 +227,8 @@ class _Table:
     @property
     def listed_bytes(self) -> float:
         """Memory of the list of a row's cells, whose type depends on the number of levels."""
-        return (2.0 if self.n_variables * self.levels < 2**16 else 4.0) * self.n_variables
+        cell = np.dtype(cell_dtype(self.n_variables * self.levels))
+        return float(cell.itemsize * self.n_variables)
 
     @property
     def n_parameters(self) -> int:
@@ -432,10 +430,10 @@ def _implicit(table: _Table, order: int, n_iter: int) -> Plan:
 def _n_counted(table: _Table, order: int) -> int:
     """Return how many subsets are counted for the norm."""
     n_subsets = table.n_subsets(order)
-    if n_subsets * table.n_rows <= MOST_COUNTED:
-        return n_subsets
-    most = max(MOST_KEPT // table.cells_held(order), FEWEST_KEPT)
-    return min(max(FEW_COUNTED // table.n_rows, FEWEST_SUBSETS), MOST_SUBSETS, most)
+    count = n_counted_subsets(n_subsets, table.n_rows)
+    if count == n_subsets:
+        return count
+    return min(count, max(MOST_KEPT // table.cells_held(order), FEWEST_KEPT))
 
 
 def _counting_seconds(table: _Table, order: int) -> float:
@@ -483,10 +481,9 @@ def _row_passes(probe: _Probe, order: int) -> _Passes:
     sums = SymmetricSums(codes.columns, offsets, np.ones(codes.n_rows), rank, order)
     factors = _somewhere(codes.domain, rank).factors
     sums.load(factors)
-    ends = np.linspace(0, n_all, min(max(MIN_GROUPS, order), n_all) + 1).astype(int).tolist()
 
     def sweep() -> None:
-        for begin, end in pairwise(ends):
+        for begin, end in pairwise(group_bounds(n_all, order)):
             sums.without(begin, end)
             sums.exchange(begin, end, factors)
 

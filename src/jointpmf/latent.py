@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import entr
 
 from jointpmf.arguments import text_of
 from jointpmf.domain import MISSING, Domain, Variable
@@ -211,8 +212,19 @@ def _relative_entropy(posterior: np.ndarray, weights: np.ndarray) -> float:
     rank = posterior.shape[1]
     if rank == 1:
         return 1.0
-    entropies = -(posterior * np.log(np.maximum(posterior, 1e-300))).sum(axis=1)
-    return 1.0 - float(weights @ entropies) / (float(weights.sum()) * math.log(rank))
+    total = float(weights @ component_entropies(posterior))
+    return 1.0 - total / (float(weights.sum()) * math.log(rank))
+
+
+def component_entropies(posterior: np.ndarray) -> np.ndarray:
+    """Return how unsure the component of each row is, in nats.
+
+    Examples
+    --------
+    >>> component_entropies(np.array([[1.0, 0.0], [0.5, 0.5]])).round(3).tolist()
+    [0.0, 0.693]
+    """
+    return entr(posterior).sum(axis=1)
 
 
 def _shares(probabilities: np.ndarray) -> list[str]:

@@ -11,7 +11,9 @@ import hashlib
 import html
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 WIDTH = 80
 """Characters of a name or a level that are shown; of longer ones the beginning."""
@@ -217,7 +219,8 @@ def _pooled(shares: Sequence[float]) -> list[float]:
     return [float(sum(shares[k : k + group])) for k in range(0, len(shares), group)]
 
 
-class Chart(NamedTuple):
+@dataclass(frozen=True)
+class Chart:
     """A line through points; `text` says what it shows to those who do not see it."""
 
     text: str
@@ -249,14 +252,21 @@ class Chart(NamedTuple):
         )
 
     def _x(self, x: float) -> float:
-        found = [point[0] for point in self.points] + [tick[0] for tick in self.x_ticks]
-        return LEFT + (CHART_WIDTH - LEFT - RIGHT) * _part(x, found)
+        return LEFT + (CHART_WIDTH - LEFT - RIGHT) * _part(x, *self._width)
 
     def _y(self, y: float) -> float:
-        found = [point[1] for point in self.points] + [tick[0] for tick in self.y_ticks]
+        return TOP + (CHART_HEIGHT - TOP - BOTTOM) * (1 - _part(y, *self._height))
+
+    @cached_property
+    def _width(self) -> tuple[float, float]:
+        return _ends([*(x for x, _ in self.points), *(tick for tick, _ in self.x_ticks)])
+
+    @cached_property
+    def _height(self) -> tuple[float, float]:
+        found = [*(y for _, y in self.points), *(tick for tick, _ in self.y_ticks)]
         for (_, height), error in zip(self.points, self.errors, strict=False):
             found += [height - error, height + error]
-        return TOP + (CHART_HEIGHT - TOP - BOTTOM) * (1 - _part(y, found))
+        return _ends(found)
 
     def _frame(self) -> Iterable[str]:
         end, floor = CHART_WIDTH - RIGHT, CHART_HEIGHT - BOTTOM
@@ -299,10 +309,14 @@ class Chart(NamedTuple):
                 )
 
 
-def _part(number: float, among: Sequence[float]) -> float:
-    """Return where a number lies between the smallest and the largest of some."""
-    finite = [one for one in among if math.isfinite(one)]
-    low, high = min(finite), max(finite)
+def _ends(numbers: Sequence[float]) -> tuple[float, float]:
+    """Return the smallest and the largest of some numbers that is finite."""
+    finite = [one for one in numbers if math.isfinite(one)]
+    return min(finite), max(finite)
+
+
+def _part(number: float, low: float, high: float) -> float:
+    """Return where a number lies between two."""
     return (number - low) / (high - low) if high > low else 0.5
 
 

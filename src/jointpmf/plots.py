@@ -387,7 +387,7 @@ def factors(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | None =
     ['x0', '0', '1', 'x1', '0', '1', '2']
     """
     _check_kind(pmf, JointPMF, "factors")
-    part = _telling_part(pmf, _n_shown(pmf)) if names is None else pmf.marginal(names)
+    part = _part_with_room(pmf) if names is None else pmf.marginal(names)
     if not len(part.domain):
         raise JointPMFError("there is no variable to draw")
     order = np.argsort(-part.weights, kind="stable")[:MOST_COMPONENTS]
@@ -414,19 +414,23 @@ def factors(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | None =
     return ax
 
 
-def _n_shown(pmf: JointPMF) -> int:
-    """Return how many variables there is room for, levels and headings being rows."""
-    told = np.argsort(-component_information(pmf), kind="stable")
+def _part_with_room(pmf: JointPMF) -> JointPMF:
+    """Return the variables that there is room for, levels and headings being rows."""
+    told = _by_information(pmf)
     n_rows = np.cumsum([pmf.domain.sizes[n] + 1 for n in told])
-    return max(int((n_rows <= MOST_LEVELS).sum()), 1)
+    return _first_of(pmf, told, max(int((n_rows <= MOST_LEVELS).sum()), 1))
 
 
-def _telling_part(pmf: JointPMF, count: int) -> JointPMF:
-    """Return some of the variables, in their order: those that tell most about the component."""
+def _by_information(pmf: JointPMF) -> np.ndarray:
+    """Return the variables, those first that tell most about the component."""
+    return np.argsort(-component_information(pmf), kind="stable")
+
+
+def _first_of(pmf: JointPMF, told: np.ndarray, count: int) -> JointPMF:
+    """Return the first variables of an order, as the model has them in turn."""
     if len(pmf.domain) <= count:
         return pmf
-    best = np.sort(np.argsort(-component_information(pmf), kind="stable")[:count])
-    return pmf.marginal([pmf.domain.names[n] for n in best])
+    return pmf.marginal([pmf.domain.names[n] for n in np.sort(told[:count])])
 
 
 def _label_rows(ax: Axes, labels: Sequence[str], heads: Sequence[int]) -> None:
@@ -530,7 +534,10 @@ def dependencies(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | N
     ['x0', 'x1', 'x2']
     """
     _check_kind(pmf, JointPMF, "dependencies")
-    part = _telling_part(pmf, MOST_VARIABLES) if names is None else pmf.marginal(names)
+    if names is None:
+        part = _first_of(pmf, _by_information(pmf), MOST_VARIABLES)
+    else:
+        part = pmf.marginal(names)
     count = len(part.domain)
     if count < 2:
         raise JointPMFError("dependencies are those of two variables or more")

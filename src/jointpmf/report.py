@@ -30,6 +30,7 @@ from jointpmf.findings import (
     compared_pairs,
     findings_of,
     telling_levels,
+    whole_in,
 )
 from jointpmf.markup import (
     Chart,
@@ -276,7 +277,8 @@ def _in_words(rank: int) -> str:
 
 def _figure(text: str) -> str:
     """Return a text of a model file; whole numbers are grouped."""
-    return f"{int(text):,}" if text.isdecimal() and len(text) < 16 else text
+    number = whole_in(text)
+    return text if number is None else f"{number:,}"
 
 
 def _finite(text: str) -> str:

@@ -87,11 +87,10 @@ class ImplicitLeastSquares:
         self._unit = _mean_count(rows, order)
         if not self._unit > 0:
             raise JointPMFError(f"no row has {order} observed cells")
-        n_groups = min(max(MIN_GROUPS, order), n_all)
-        self._groups = np.linspace(0, n_all, n_groups + 1).astype(int).tolist()
+        self._groups = group_bounds(n_all, order)
         self._factors: np.ndarray | None = None
         self._age = 0
-        is_counted = self.n_subsets * len(rows) <= MOST_COUNTED
+        is_counted = n_counted_subsets(self.n_subsets, len(rows)) == self.n_subsets
         self._some = None if is_counted else _SomeSubsets.of_rows(rows, order, self._unit)
         self.norm = (
             _counted_norm(rows, order) / self._unit if self._some is None else self._some.norm
@@ -255,7 +254,7 @@ class _SomeSubsets:
         """Return subsets drawn at random, each with its share of the weight of all."""
         n_all = len(rows.domain)
         generator = np.random.default_rng(0)
-        count = min(max(FEW_COUNTED // len(rows), FEWEST_SUBSETS), MOST_SUBSETS)
+        count = n_counted_subsets(math.comb(n_all, order), len(rows))
         drawn = (generator.choice(n_all, order, replace=False) for _ in range(count))
         subsets = dict.fromkeys(tuple(sorted(subset.tolist())) for subset in drawn)
         tables: list[_Seen] = []
@@ -352,6 +351,31 @@ def _batches(subsets: Iterator[Subset], sizes: Sequence[int]) -> Iterator[tuple[
         n_cells += n_more
     if batch:
         yield batch, n_cells
+
+
+def group_bounds(n_all: int, order: int) -> list[int]:
+    """Return where the groups of variables begin that a sweep visits in turn, and where all end.
+
+    Examples
+    --------
+    >>> group_bounds(10, order=3)
+    [0, 2, 5, 7, 10]
+    """
+    n_groups = min(max(MIN_GROUPS, order), n_all)
+    return np.linspace(0, n_all, n_groups + 1).astype(int).tolist()
+
+
+def n_counted_subsets(n_subsets: int, n_rows: int) -> int:
+    """Return how many subsets are counted for the norm: all where that is affordable.
+
+    Examples
+    --------
+    >>> n_counted_subsets(100, n_rows=1000), n_counted_subsets(10**9, n_rows=10**6)
+    (100, 300)
+    """
+    if n_subsets * n_rows <= MOST_COUNTED:
+        return n_subsets
+    return min(max(FEW_COUNTED // n_rows, FEWEST_SUBSETS), MOST_SUBSETS)
 
 
 def bytes_of_sums(rank: int, order: int, has_holes: bool) -> int:

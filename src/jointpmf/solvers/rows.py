@@ -169,7 +169,7 @@ class Rows(_Weighted):
         n_variables, n_rows = columns.shape
         ptr = np.zeros(n_rows + 1, np.int64)
         np.cumsum(n_observed(columns), out=ptr[1:])
-        cells = np.empty(ptr[-1], cell_dtype(domain))
+        cells = np.empty(ptr[-1], cell_dtype(domain.offsets[-1]))
         step = max(LISTED_AT_ONCE // max(n_variables, 1), 1)
         room, own = np.empty(step * n_variables, cells.dtype), np.empty(step + 1, np.int64)
         for begin, end in row_blocks(n_rows, step):
@@ -287,15 +287,15 @@ TableRows = Rows | ColumnRows
 
 def rows_of_codes(codes: Codes, sample_weight: np.ndarray | None = None) -> TableRows:
     """Return the rows of a table in whichever form is fast and does not take too much memory."""
-    size = codes.array.size * np.dtype(cell_dtype(codes.domain)).itemsize
+    size = codes.array.size * np.dtype(cell_dtype(codes.domain.offsets[-1])).itemsize
     if size <= MOST_LISTED or _often_repeat(codes):
         return Rows.of_codes(codes, sample_weight)
     return ColumnRows.as_they_are(codes, sample_weight)
 
 
-def cell_dtype(domain: Domain) -> type[np.unsignedinteger]:
+def cell_dtype(n_levels: int) -> type[np.unsignedinteger]:
     """Return the type of positions among all levels of all variables."""
-    return np.uint16 if int(domain.offsets[-1]) < 2**16 else np.uint32
+    return np.uint16 if n_levels < 2**16 else np.uint32
 
 
 def _often_repeat(codes: Codes) -> bool:
@@ -427,7 +427,7 @@ class Expectation(Stacks):
                 cells, ptr = self.rows.cells, self.rows.ptr
                 add_expected_counts(cells, ptr, self.rows.weights, stack, *arguments)
             else:
-                room = np.empty(LISTED_AT_ONCE, cell_dtype(self.rows.domain))
+                room = np.empty(LISTED_AT_ONCE, cell_dtype(self.n_levels))
                 offsets, columns = self.rows.domain.offsets, self.rows.columns
                 add_expected_counts_of_columns(
                     columns, offsets, room, self.rows.weights, stack, *arguments

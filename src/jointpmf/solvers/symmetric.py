@@ -13,7 +13,13 @@ import numpy as np
 
 from jointpmf.kernels import compiled
 from jointpmf.solvers.objective import aligned_zeros
-from jointpmf.solvers.rows import LISTED_AT_ONCE, add_level_counts, list_cells, panel_width
+from jointpmf.solvers.rows import (
+    LISTED_AT_ONCE,
+    add_level_counts,
+    cell_dtype,
+    list_cells,
+    panel_width,
+)
 from jointpmf.solvers.vectors import LANES, add_row, exchange_row, symmetric_row
 from jointpmf.threads import run_all
 
@@ -81,7 +87,7 @@ class SymmetricSums:
         """Return memory for a list of cells."""
         n_all = len(self.columns)
         size = max(BLOCK_ROWS * min(BLOCK_VARIABLES, n_all), LISTED_AT_ONCE, n_all)
-        return np.empty(size, np.uint16 if int(self.offsets[-1]) < 2**16 else np.uint32)
+        return np.empty(size, cell_dtype(self.offsets[-1]))
 
     def load(self, table: np.ndarray) -> None:
         """Compute e_1 … e_k of every row under a table of shape (levels, n_numbers)."""
