@@ -24,11 +24,11 @@ from pyspark.sql import SparkSession
 import jointpmf as jp
 from benchmarks.likelihood import planted
 from benchmarks.measure import print_lines
-from jointpmf.distributed import distributed_rows
-from jointpmf.encoding import decode
-from jointpmf.parts import PartedRows
-from jointpmf.solvers.objective import Point
-from jointpmf.solvers.rows import AnyRows, rows_of_codes
+from jointpmf.data.encoding import decode
+from jointpmf.rows.distributed import distributed_rows
+from jointpmf.rows.parts import PartedRows
+from jointpmf.rows.table import AnyRows, rows_of_codes
+from jointpmf.solvers.point import Point
 from jointpmf.threads import row_blocks
 
 N_ROWS, SIZES, RANK, MISSING_PART, N_WORKERS, N_FILES = 10**7, [5] * 10, 10, 0.3, 2, 8

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from rich.progress import track
 
 import jointpmf as jp
-from jointpmf import plots
+from jointpmf.show import plots
 
 SIZES, RANK, MISSING_PART, N_TRUTHS = [5] * 8, 6, 0.2, 20
 N_ROWS = (1_000, 10_000, 100_000)

@@ -17,7 +17,7 @@ from typing import Any
 
 import jointpmf as jp
 from benchmarks.measure import peak_bytes
-from jointpmf.fit import FEW_SWEEPS, MANY_PARAMETERS, MANY_SWEEPS
+from jointpmf.fit.coupled import FEW_SWEEPS, MANY_PARAMETERS, MANY_SWEEPS
 from jointpmf.threads import n_threads
 
 RESULTS = Path(__file__).parent / "results"

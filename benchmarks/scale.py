@@ -14,16 +14,17 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from tests import oracle
+from tests.support import oracle
 
 import jointpmf as jp
 from benchmarks.measure import gemm_flops, print_lines, seconds
-from jointpmf import plots
+from jointpmf.rows.table import ColumnRows, Rows
+from jointpmf.show import plots
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.implicit import ImplicitLeastSquares
-from jointpmf.solvers.objective import CoupledLeastSquares, Point
-from jointpmf.solvers.rows import ColumnRows, Rows
-from jointpmf.solvers.starts import random_point
+from jointpmf.solvers.least_squares import CoupledLeastSquares
+from jointpmf.solvers.point import Point
+from jointpmf.solvers.starts.candidates import random_point
 from jointpmf.threads import n_threads, one_blas_thread
 
 Line = tuple[str, str, str, str]

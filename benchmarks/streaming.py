@@ -28,7 +28,7 @@ RESULTS = Path(__file__).parent / "results"
 
 COMMAND = """
 import logging
-from jointpmf.cli import main
+from jointpmf.command.main import main
 
 logging.basicConfig(format="%(created).2f %(message)s")
 logging.getLogger("jointpmf").setLevel("INFO")

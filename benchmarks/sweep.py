@@ -13,14 +13,15 @@ from unittest.mock import patch
 
 import numpy as np
 import polars as pl
-from tests import oracle
+from tests.support import oracle
 
 import jointpmf as jp
 from benchmarks.measure import gemm_flops, peak_bytes, print_lines, seconds
-from jointpmf import tables as tables_module
+from jointpmf.marginals import tables as tables_module
 from jointpmf.solvers import aoadmm
 from jointpmf.solvers.aoadmm import AOADMM
-from jointpmf.solvers.objective import CoupledLeastSquares, Point
+from jointpmf.solvers.least_squares import CoupledLeastSquares
+from jointpmf.solvers.point import Point
 from jointpmf.threads import one_blas_thread
 
 Line = tuple[str, str, str, str]

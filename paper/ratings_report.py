@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import t as student
 
-from jointpmf import plots
+from jointpmf.show import plots
 
 PAPER = {
     # method: RMSE and MAE on MovieLens 1, 2, 3 and Jester, as the paper prints them

@@ -28,7 +28,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 import jointpmf as jp
-from jointpmf import kernels
+from jointpmf.compiled import loops as kernels
 
 RESULTS = Path(__file__).parent / "results"
 KINDS = {2: "pairs", 3: "triples", 4: "quadruples"}

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import jointpmf as jp
-from jointpmf.encoding import encode
-from jointpmf.tables import SparseTable
+from jointpmf.data.encoding import encode
+from jointpmf.marginals.tables import SparseTable
 
 DOMAIN = jp.Domain.of_sizes([2, 3], names=["a", "b"])
 PMF = jp.random_pmf(DOMAIN, rank=2, random_state=0)

@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 import jointpmf as jp
-from jointpmf.datasets import anes96
-from jointpmf.files import read_about
-from prose import ROOT, broken_links, check_code, check_commands
+from jointpmf.data.datasets import anes96
+from jointpmf.model_file import read_about
+from support.prose import ROOT, broken_links, check_code, check_commands
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
@@ -70,7 +70,7 @@ def test_the_commands_print_what_they_say(page, files, tmp_path, monkeypatch):
     shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("webbrowser.open", lambda address: True)
-    monkeypatch.setattr("jointpmf.fit_job.used_bytes", lambda: 2 * 10**8)  # not what tests hold
+    monkeypatch.setattr("jointpmf.command.fit.used_bytes", lambda: 2 * 10**8)  # not what tests hold
     check_commands(page.read_text())
 
 

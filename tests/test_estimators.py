@@ -17,8 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 import jointpmf as jp
-import oracle
 from jointpmf.threads import limited_to
+from support import oracle
 
 KINDS = [jp.PMFEstimator, jp.PMFClassifier, jp.PMFRegressor, jp.PMFImputer]
 WITH_TARGET = [jp.PMFClassifier, jp.PMFRegressor]
@@ -199,7 +199,7 @@ class TestPartialFit:
         assert answers(model, rows) == answers(again, rows)
 
     def test_large_calls_are_several_steps(self, monkeypatch):
-        monkeypatch.setattr("jointpmf.stepwise.STEP_ROWS", 50)
+        monkeypatch.setattr("jointpmf.solvers.stepwise.STEP_ROWS", 50)
         rows = coded(330)
         at_once = self.model().partial_fit(rows[:100]).partial_fit(rows[100:])
         assert at_once.n_iter_ == 5

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jointpmf as jp
-import oracle
 from jointpmf import threads
+from support import oracle
 
 
 def sparse_pmf(domain, rank, seed):

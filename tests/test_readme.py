@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import jointpmf
-from jointpmf.datasets import anes96
-from prose import ROOT, broken_links, check_code, check_commands
+from jointpmf.data.datasets import anes96
+from support.prose import ROOT, broken_links, check_code, check_commands
 
 README = (ROOT / "README.md").read_text()
 SOURCE = Path(jointpmf.__file__).parent

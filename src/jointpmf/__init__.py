@@ -10,18 +10,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jointpmf import plots as plots
-    from jointpmf.automatic import fit_auto, fit_marginals_auto
-    from jointpmf.batches import fit_batches
-    from jointpmf.cells import fit_cells
+    from jointpmf.data import datasets as datasets
+    from jointpmf.data.encoding import Codes, encode
+    from jointpmf.data.ratings import (
+        Ratings,
+        coverage,
+        pivot_ratings,
+        recommend,
+        with_unrated_items,
+    )
     from jointpmf.domain import MISSING, Domain, Variable
-    from jointpmf.encoding import Codes, encode
     from jointpmf.errors import JointPMFError
     from jointpmf.estimators import PMFClassifier, PMFEstimator, PMFImputer, PMFRegressor
-    from jointpmf.fit import fit_marginals
-    from jointpmf.forecast import Plan, plan
-    from jointpmf.imputation import impute
-    from jointpmf.information import (
+    from jointpmf.fit.automatic import fit_auto, fit_marginals_auto
+    from jointpmf.fit.batches import fit_batches
+    from jointpmf.fit.cells import fit_cells
+    from jointpmf.fit.coupled import fit_marginals
+    from jointpmf.fit.forecast import Plan, plan
+    from jointpmf.fit.rows import fit_rows
+    from jointpmf.judge.identifiability import (
+        ErrorLimits,
+        Identifiability,
+        error_limits,
+        identifiability,
+    )
+    from jointpmf.judge.information import (
         entropy,
         factor_error,
         kl_divergence,
@@ -29,24 +42,12 @@ if TYPE_CHECKING:
         pairwise_mutual_information,
         tensor_error,
     )
-    from jointpmf.latent import Summary, summary
-    from jointpmf.likelihood import fit_rows
-    from jointpmf.limits import (
-        ErrorLimits,
-        Identifiability,
-        error_limits,
-        identifiability,
-    )
-    from jointpmf.marginals import Marginal, MarginalCounts, MarginalSet
+    from jointpmf.judge.rank import BootstrapTest, RankCurve, bootstrap_test, choose_rank
+    from jointpmf.judge.summary import Summary, summary
+    from jointpmf.marginals.marginal_set import Marginal, MarginalCounts, MarginalSet
     from jointpmf.pmf import JointPMF, average, load, random_pmf
-    from jointpmf.rank import BootstrapTest, RankCurve, bootstrap_test, choose_rank
-    from jointpmf.ratings import (
-        Ratings,
-        coverage,
-        pivot_ratings,
-        recommend,
-        with_unrated_items,
-    )
+    from jointpmf.predict.impute import impute
+    from jointpmf.show import plots as plots
     from jointpmf.solvers.loop import Solution, Status
 
 __version__ = "0.1.0"
@@ -54,18 +55,18 @@ __version__ = "0.1.0"
 logging.getLogger("jointpmf").addHandler(logging.NullHandler())
 
 _NAMES_OF = {
-    "automatic": ["fit_auto", "fit_marginals_auto"],
-    "batches": ["fit_batches"],
-    "cells": ["fit_cells"],
+    "fit.automatic": ["fit_auto", "fit_marginals_auto"],
+    "fit.batches": ["fit_batches"],
+    "fit.cells": ["fit_cells"],
     "domain": ["MISSING", "Domain", "Variable"],
-    "encoding": ["Codes", "encode"],
+    "data.encoding": ["Codes", "encode"],
     "errors": ["JointPMFError"],
     "estimators": ["PMFClassifier", "PMFEstimator", "PMFImputer", "PMFRegressor"],
-    "fit": ["fit_marginals"],
-    "forecast": ["Plan", "plan"],
-    "limits": ["ErrorLimits", "Identifiability", "error_limits", "identifiability"],
-    "imputation": ["impute"],
-    "information": [
+    "fit.coupled": ["fit_marginals"],
+    "fit.forecast": ["Plan", "plan"],
+    "judge.identifiability": ["ErrorLimits", "Identifiability", "error_limits", "identifiability"],
+    "predict.impute": ["impute"],
+    "judge.information": [
         "entropy",
         "factor_error",
         "kl_divergence",
@@ -73,15 +74,15 @@ _NAMES_OF = {
         "pairwise_mutual_information",
         "tensor_error",
     ],
-    "likelihood": ["fit_rows"],
-    "marginals": ["Marginal", "MarginalCounts", "MarginalSet"],
+    "fit.rows": ["fit_rows"],
+    "marginals.marginal_set": ["Marginal", "MarginalCounts", "MarginalSet"],
     "pmf": ["JointPMF", "average", "load", "random_pmf"],
-    "rank": ["BootstrapTest", "RankCurve", "bootstrap_test", "choose_rank"],
-    "ratings": ["Ratings", "coverage", "pivot_ratings", "recommend", "with_unrated_items"],
+    "judge.rank": ["BootstrapTest", "RankCurve", "bootstrap_test", "choose_rank"],
+    "data.ratings": ["Ratings", "coverage", "pivot_ratings", "recommend", "with_unrated_items"],
     "solvers.loop": ["Solution", "Status"],
-    "latent": ["Summary", "summary"],
+    "judge.summary": ["Summary", "summary"],
 }
-_MODULES = ("plots",)
+_MODULES = {"datasets": "data.datasets", "plots": "show.plots"}
 _HOME = {name: module for module, names in _NAMES_OF.items() for name in names}
 
 __all__ = [
@@ -140,7 +141,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import a public name from the file that it lives in, the first time it is asked for."""
     if name in _MODULES:
-        return import_module(f"jointpmf.{name}")
+        return import_module(f"jointpmf.{_MODULES[name]}")
     if name not in _HOME:
         raise AttributeError(f"module 'jointpmf' has no attribute {name!r}")
     found = getattr(import_module(f"jointpmf.{_HOME[name]}"), name)

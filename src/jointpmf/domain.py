@@ -5,6 +5,7 @@ Nothing here holds data. Names and levels are the user's own; a code is a level'
 
 from __future__ import annotations
 
+import datetime
 import math
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -268,3 +269,95 @@ def check_distinct(names: Sequence[str], where: str) -> None:
     if len(set(names)) != len(names):
         twice = next(name for n, name in enumerate(names) if name in names[:n])
         raise JointPMFError(f"{where} names {twice!r} twice")
+
+
+_TRUTHS = {"true": True, "false": False}
+
+
+def text_of(level: Any) -> str:
+    """Return a level as one would type it.
+
+    Examples
+    --------
+    >>> text_of(True), text_of(2.5), text_of(datetime.date(2020, 1, 31))
+    ('true', '2.5', '2020-01-31')
+    """
+    if isinstance(level, bool):
+        return str(level).lower()
+    if isinstance(level, (datetime.date, datetime.time)):
+        return level.isoformat()
+    return str(level)
+
+
+def level_of(variable: Variable, text: str) -> Hashable:
+    """Return the level that a text stands for; in a binned variable a number falls in its bin.
+
+    Examples
+    --------
+    >>> level_of(Variable("rating", (1, 2, 3)), "2")
+    2
+    >>> level_of(Variable("age", ("<30", ">=30"), edges=(0, 30, 99)), "41")
+    '>=30'
+    """
+    found = matching_level(variable, text.strip())
+    if found is None:
+        raise JointPMFError(
+            f"variable {variable.name!r} has no level {shown(text)}; its levels are "
+            f"{listing_of_texts(variable.levels)}"
+        )
+    return found
+
+
+def listing_of_texts(levels: Iterable[Any], limit: int = 8) -> str:
+    """Return levels as a readable list, each as one would type it.
+
+    Examples
+    --------
+    >>> listing_of_texts((True, False, 3))
+    'true, false, 3'
+    """
+    texts = [shown(text_of(level))[1:-1] for level in levels]
+    rest = len(texts) - limit
+    return ", ".join(texts[:limit]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def matching_level(variable: Variable, text: str) -> Hashable | None:
+    """Return the level that a text stands for, or None if there is none.
+
+    Examples
+    --------
+    >>> matching_level(Variable("member", (False, True)), "True")
+    True
+    """
+    if text in variable:
+        return text
+    for level in variable.levels:
+        if text_of(level) == text:
+            return level
+    if (truth := _TRUTHS.get(text.lower())) is not None and any(
+        level is truth for level in variable.levels
+    ):
+        return truth
+    number = number_in(text)
+    if number is None:
+        return None
+    try:
+        return variable.levels[variable.code(number)]
+    except JointPMFError:
+        return None
+
+
+def number_in(text: str) -> float | None:
+    """Return the number that a text is, if it is one.
+
+    Examples
+    --------
+    >>> number_in("12"), number_in("1e3"), number_in("twelve")
+    (12, 1000.0, None)
+    """
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None

@@ -20,21 +20,21 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from jointpmf.automatic import SMOOTHINGS, emphasis_of, fit_auto
-from jointpmf.binning import Bins
-from jointpmf.distributed import engine_of
+from jointpmf.data.binning import Bins
+from jointpmf.data.encoding import Codes, check_is_domain, encode
 from jointpmf.domain import MISSING, Domain, Variable
-from jointpmf.encoding import Codes, check_is_domain, encode
 from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
-from jointpmf.fit_plan import FitData, FitPlan
-from jointpmf.imputation import impute
-from jointpmf.likelihood import fit_rows, loop_options
-from jointpmf.marginals import checked_weights
+from jointpmf.fit.automatic import SMOOTHINGS, emphasis_of, fit_auto
+from jointpmf.fit.plan import FitData, FitPlan
+from jointpmf.fit.progress import iteration_bar
+from jointpmf.fit.rows import fit_rows, loop_options
+from jointpmf.marginals.marginal_set import checked_weights
 from jointpmf.pmf import JointPMF, seeded_generator
-from jointpmf.progress import iteration_bar
+from jointpmf.predict.impute import impute
+from jointpmf.rows.distributed import engine_of
+from jointpmf.rows.table import ColumnRows
 from jointpmf.solvers.loop import Solution
-from jointpmf.solvers.rows import ColumnRows
-from jointpmf.stepwise import Stepwise, steps_of
+from jointpmf.solvers.stepwise import Stepwise, steps_of
 from jointpmf.threads import one_blas_thread
 
 MAX_LEVELS = 20

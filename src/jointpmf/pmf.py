@@ -16,20 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from jointpmf import kernels
-from jointpmf.arguments import text_of
-from jointpmf.domain import Domain, Variable
-from jointpmf.encoding import Codes, decode, encode
+from jointpmf.compiled import loops as kernels
+from jointpmf.data.encoding import Codes, decode, encode
+from jointpmf.domain import Domain, Variable, text_of
 from jointpmf.errors import JointPMFError, whole_number
-from jointpmf.files import read_model, write_model
-from jointpmf.marginals import (
+from jointpmf.marginals.marginal_set import (
     Marginal,
     MarginalSet,
     checked_weights,
     names_of_order,
     positions_of,
 )
-from jointpmf.markup import bars, element, fragment, html_table, name_of, percent
+from jointpmf.model_file import read_model, write_model
+from jointpmf.show.html import bars, element, fragment, html_table, name_of, percent
 from jointpmf.threads import one_blas_thread, row_blocks, run_all
 
 logger = logging.getLogger("jointpmf")
@@ -424,7 +423,7 @@ class JointPMF:
         ...     os.listdir(folder)
         ['model.html']
         """
-        from jointpmf.explorer import write_page
+        from jointpmf.show.explorer.page import write_page
 
         write_page(path, self.domain, self.weights, self.factors, model)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jointpmf.solvers import kernels
+from jointpmf.compiled import least_squares as kernels
 
 
 class BlockResult(NamedTuple):

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from jointpmf.checkpoint import Arrays
+from jointpmf.fit.checkpoint import Arrays
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.implicit import ImplicitLeastSquares
+from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.solvers.loop import State
 from jointpmf.solvers.newton import Newton, NewtonState
-from jointpmf.solvers.objective import CoupledLeastSquares, Point
+from jointpmf.solvers.point import Point
 
 
 class SweepsThenNewton:

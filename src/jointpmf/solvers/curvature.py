@@ -13,9 +13,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from jointpmf.compiled import least_squares as kernels
 from jointpmf.domain import Domain
-from jointpmf.solvers import kernels
-from jointpmf.solvers.objective import Point
+from jointpmf.solvers.point import Point
 
 
 class Curvature:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import sparray
 
-from jointpmf.checkpoint import Arrays
+from jointpmf.fit.checkpoint import Arrays
+from jointpmf.rows.table import SMALLEST, AnyRows
+from jointpmf.solvers.least_squares import aligned_zeros
 from jointpmf.solvers.loop import State
-from jointpmf.solvers.objective import Point, aligned_zeros
-from jointpmf.solvers.rows import SMALLEST, AnyRows
+from jointpmf.solvers.point import Point
 
 FIRST_STRIDE, STRIDE_GROWTH = 4.0, 4.0
 """Longest extrapolation at first, and what a success at that length multiplies it by."""

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jointpmf.data.encoding import Codes
 from jointpmf.domain import MISSING
-from jointpmf.encoding import Codes
 from jointpmf.pmf import posterior_of_rows
-from jointpmf.solvers.objective import Point
-from jointpmf.solvers.rows import Expectation, Rows
+from jointpmf.rows.table import Expectation, Rows
+from jointpmf.solvers.point import Point
 from jointpmf.threads import row_blocks, run_all
 
 PATIENCE = 10

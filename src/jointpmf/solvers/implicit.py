@@ -17,15 +17,16 @@ from itertools import combinations
 
 import numpy as np
 
-from jointpmf.counting import MAX_SCRATCH, count_tables
+from jointpmf.compiled import least_squares as kernels
+from jointpmf.data.encoding import Codes
 from jointpmf.domain import Domain
-from jointpmf.encoding import Codes
 from jointpmf.errors import JointPMFError
-from jointpmf.solvers import kernels
-from jointpmf.solvers.objective import Block, Point
-from jointpmf.solvers.rows import ColumnRows, distinct_codes, n_observed
+from jointpmf.marginals.counting import MAX_SCRATCH, count_tables
+from jointpmf.marginals.tables import SparseTable, Table
+from jointpmf.rows.table import ColumnRows, distinct_codes, n_observed
+from jointpmf.solvers.least_squares import Block
+from jointpmf.solvers.point import Point
 from jointpmf.solvers.symmetric import SymmetricSums, padded, symmetric_derivatives
-from jointpmf.tables import SparseTable, Table
 
 Subset = tuple[int, ...]
 

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from jointpmf.checkpoint import Arrays, Checkpoint, SavedRun
 from jointpmf.domain import Domain
-from jointpmf.files import PathLike
-from jointpmf.marginals import MarginalSet
-from jointpmf.markup import Html, element, facts, fragment, number_text
+from jointpmf.fit.checkpoint import Arrays, Checkpoint, SavedRun
+from jointpmf.marginals.marginal_set import MarginalSet
+from jointpmf.model_file import PathLike
 from jointpmf.pmf import JointPMF
-from jointpmf.solvers.objective import Point
+from jointpmf.show.html import Html, element, facts, fragment, number_text
+from jointpmf.solvers.point import Point
 from jointpmf.threads import one_blas_thread
 
 logger = logging.getLogger("jointpmf")
@@ -211,7 +211,7 @@ class Solution:
         """
         # The one door that leads down the house: a report is asked of a fit, but needs most of what
         # is built on fits, and only once it is asked for.
-        from jointpmf.report import write_report
+        from jointpmf.show.report.page import write_report
 
         write_report(path, self, table, curve, sample_weight)
 

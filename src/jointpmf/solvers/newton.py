@@ -14,8 +14,8 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.sparse.linalg import LinearOperator, cg
 
-from jointpmf.checkpoint import Arrays
-from jointpmf.solvers import kernels
+from jointpmf.compiled import least_squares as kernels
+from jointpmf.fit.checkpoint import Arrays
 from jointpmf.solvers.curvature import (
     Curvature,
     CurvatureAtPoint,
@@ -23,8 +23,9 @@ from jointpmf.solvers.curvature import (
     pivot_of_each_parameter,
 )
 from jointpmf.solvers.implicit import ImplicitCurvature, ImplicitLeastSquares
+from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.solvers.loop import State
-from jointpmf.solvers.objective import CoupledLeastSquares, Point
+from jointpmf.solvers.point import Point
 
 LARGEST_FACTORISED = 4000
 """Parameters up to which JᵀJ is formed and factorised; beyond, conjugate gradients."""

@@ -11,16 +11,16 @@ from functools import partial
 
 import numpy as np
 
-from jointpmf.kernels import compiled
-from jointpmf.solvers.objective import aligned_zeros
-from jointpmf.solvers.rows import (
+from jointpmf.compiled.loops import compiled
+from jointpmf.compiled.vectors import LANES, add_row, exchange_row, symmetric_row
+from jointpmf.rows.table import (
     LISTED_AT_ONCE,
     add_level_counts,
     cell_dtype,
     list_cells,
     panel_width,
 )
-from jointpmf.solvers.vectors import LANES, add_row, exchange_row, symmetric_row
+from jointpmf.solvers.least_squares import aligned_zeros
 from jointpmf.threads import run_all
 
 MAX_REGISTERS = 12

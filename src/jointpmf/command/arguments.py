@@ -1,0 +1,179 @@
+"""What is typed on a command line → the library's objects: levels, evidence, bins, sizes.
+
+Levels are matched by their text, since that is all that a command line or a CSV file has.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Hashable, Sequence
+
+from jointpmf.domain import Domain, Variable, level_of, matching_level, number_in
+from jointpmf.errors import JointPMFError, listing, shown
+
+
+def evidence_of(domain: Domain, given: Sequence[str]) -> dict[str, list[Hashable]]:
+    """Return evidence from texts such as `party=independent` or `age=18-29|30-44`.
+
+    Examples
+    --------
+    >>> domain = Domain([Variable("age", ("18-29", "30-44", "45+")), Variable("sex", ("f", "m"))])
+    >>> evidence_of(domain, ["age=18-29|30-44", "sex=f"])
+    {'age': ['18-29', '30-44'], 'sex': ['f']}
+    """
+    evidence: dict[str, list[Hashable]] = {}
+    for text in given:
+        name, levels = _name_and_rest(text, domain.names, "name=level")
+        if name in evidence:
+            raise JointPMFError(
+                f"{name!r} is given twice; if it may be either, write {name}=one|other"
+            )
+        evidence[name] = _levels_of(domain[name], levels)
+    return evidence
+
+
+def _levels_of(variable: Variable, text: str) -> list[Hashable]:
+    """Return the levels that a text names: one, which may itself contain a bar, or several."""
+    whole = matching_level(variable, text.strip())
+    parts = [text] if whole is not None else text.split("|")
+    return list(dict.fromkeys(level_of(variable, part) for part in parts))
+
+
+def _name_and_rest(text: str, names: Sequence[str], form: str) -> tuple[str, str]:
+    """Return a name and what follows its equals sign; names and levels may contain one too."""
+    cuts = [k for k, character in enumerate(text) if character == "="]
+    if not cuts:
+        raise JointPMFError(f"write {form}, not {shown(text)}")
+    known = [k for k in cuts if text[:k].strip() in names] or [k for k in cuts if text[:k] in names]
+    if not known:
+        raise JointPMFError(
+            f"there is no variable {shown(text[: cuts[0]])}; the variables are {listing(names)}"
+        )
+    name = text[: known[0]]
+    return name if name in names else name.strip(), text[known[0] + 1 :]
+
+
+def bins_of(texts: Sequence[str], names: Sequence[str]) -> dict[str, int | list[float]]:
+    """Return bins from texts such as `age=8` (so many) or `age=0,18,65,120` (edges).
+
+    Examples
+    --------
+    >>> bins_of(["age=8", "income=0,1e4,inf"], ["age", "income"])
+    {'age': 8, 'income': [0, 10000.0, inf]}
+    """
+    bins: dict[str, int | list[float]] = {}
+    for text in texts:
+        name, rest = _name_and_rest(text, names, "name=8 or name=edge,edge,…")
+        if name in bins:
+            raise JointPMFError(f"the bins of {name!r} are given twice")
+        numbers = [number_in(part) for part in rest.split(",")]
+        count = numbers[0]
+        if len(numbers) == 1 and isinstance(count, int):
+            bins[name] = count
+        elif len(numbers) > 1 and None not in numbers:
+            bins[name] = [number for number in numbers if number is not None]
+        else:
+            raise JointPMFError(
+                f"the bins of {name!r} must be a whole number or edges such as 0,18,65, "
+                f"not {shown(rest)}"
+            )
+    return bins
+
+
+def sizes_of(text: str) -> list[int]:
+    """Return sizes from a text such as `10,10,10`.
+
+    Examples
+    --------
+    >>> sizes_of("10, 4,4")
+    [10, 4, 4]
+    """
+    sizes: list[int] = []
+    for part in text.split(","):
+        size = number_in(part.strip())
+        if not isinstance(size, int) or size < 1:
+            raise JointPMFError(f"sizes must be whole numbers such as 10,10,10, not {shown(text)}")
+        sizes.append(size)
+    return sizes
+
+
+def rank_of(text: str) -> int | None:
+    """Return the rank that was asked for; None is "auto".
+
+    Examples
+    --------
+    >>> rank_of("auto"), rank_of("5")
+    (None, 5)
+    """
+    if text == "auto":
+        return None
+    rank = number_in(text)
+    if not isinstance(rank, int) or rank < 1:
+        raise JointPMFError(
+            f"the rank must be auto or a whole number of at least 1, not {shown(text)}"
+        )
+    return rank
+
+
+def ranks_of(text: str) -> list[int]:
+    """Return ranks from a text such as `1-6` or `2,4,8-10`.
+
+    Examples
+    --------
+    >>> ranks_of("1-3"), ranks_of("2, 4,8-9")
+    ([1, 2, 3], [2, 4, 8, 9])
+    """
+    ranks: set[int] = set()
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?", part)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+        if not 1 <= first <= last:
+            raise JointPMFError(f"ranks are whole numbers such as 1-6 or 2,4,8, not {shown(text)}")
+        ranks.update(range(first, last + 1))
+    return sorted(ranks)
+
+
+def bytes_of(text: str) -> int:
+    """Return an amount of memory from a text such as `500MB`, `1.5GiB` or a number of bytes.
+
+    Examples
+    --------
+    >>> bytes_of("2GB"), bytes_of("1.5 GiB"), bytes_of("65536")
+    (2000000000, 1610612736, 65536)
+    """
+    parts = re.fullmatch(r"\s*([\d.]+)\s*(?:([kmgt])(i?))?b?\s*", text.lower())
+    number = number_in(parts[1]) if parts else None
+    if not parts or number is None:
+        raise JointPMFError(f"write memory as 500MB, 2GB or 1.5GiB, not {shown(text)}")
+    power = " kmgt".index(parts[2] or " ")
+    return int(number * (1024 if parts[3] else 1000) ** power)
+
+
+def text_of_bytes(size: float) -> str:
+    """Return an amount of memory as one would type it.
+
+    Examples
+    --------
+    >>> text_of_bytes(1.5e9), text_of_bytes(65536)
+    ('1.5GB', '65.5kB')
+    """
+    power = min(int(math.log10(max(size, 1)) / 3), 4)
+    return f"{size / 1000**power:.3g}{' kMGT'[power].strip()}B"
+
+
+def kept_names(names: Sequence[str], only: Sequence[str], drop: Sequence[str]) -> list[str]:
+    """Return the columns that are left of all, in their order.
+
+    Examples
+    --------
+    >>> kept_names(["id", "age", "vote"], only=[], drop=["id"])
+    ['age', 'vote']
+    """
+    for name in (*only, *drop):
+        if name not in names:
+            raise JointPMFError(f"there is no column {name!r}; the columns are {listing(names)}")
+    kept = [name for name in names if (not only or name in only) and name not in drop]
+    if not kept:
+        raise JointPMFError("no column is left")
+    return kept

@@ -1,0 +1,88 @@
+"""What `jointpmf report` does with a table on disk: read it once, part by part, and keep counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from jointpmf.data.encoding import Codes
+from jointpmf.data.table_files import Batched, coded_batches, open_table
+from jointpmf.errors import JointPMFError
+from jointpmf.judge.rank import choose_rank
+from jointpmf.show.report.findings import Findings, Subject, Tally, compared_pairs, findings_of
+
+MOST_FOR_RANKS = 50_000
+"""Rows on which ranks are tried; of more, so many at random."""
+
+
+def findings_in(
+    subject: Subject,
+    data: str,
+    missing: Iterable[str],
+    unknown: Any,
+    ranks: Sequence[int] | None,
+    seed: int,
+    progress: bool,
+) -> Findings:
+    """Return what is to be said of a model and a table on disk; with ranks, of their curve too."""
+    domain = subject.pmf.domain
+    tally = Tally(subject.pmf, compared_pairs(domain))
+    some = _SomeRows(seed)
+    with open_table(data, missing) as table:
+        read = _Read(table, domain.names)
+        for _, codes in coded_batches(read, domain, unknown):
+            tally.add(codes)
+            if ranks is not None:
+                some.add(codes)
+    tally.n_unknown = read.n_observed - tally.n_observed
+    if not tally.n_rows:
+        raise JointPMFError(f"{data} has no rows to report on")
+    if ranks is None:
+        return findings_of(subject, tally)
+    curve = choose_rank(some.codes(), ranks, random_state=seed, progress=progress)
+    note = ""
+    if tally.n_rows > MOST_FOR_RANKS:
+        note = f"Tried on {MOST_FOR_RANKS:,} of the {tally.n_rows:,} rows, drawn at random."
+    return findings_of(subject, tally, curve, note)
+
+
+class _Read:
+    """A table whose observed cells are counted as they are read, before levels are looked up."""
+
+    def __init__(self, table: Batched, names: Iterable[str]) -> None:
+        self.table, self.names = table, set(names)
+        self.n_observed = 0
+
+    def batches(self) -> Iterator[pl.DataFrame]:
+        """Yield the rows, some at a time."""
+        for batch in self.table.batches():
+            for column in batch.get_columns():
+                if column.name in self.names:
+                    cells = column.fill_nan(None) if column.dtype.is_float() else column
+                    self.n_observed += len(cells) - cells.null_count()
+            yield batch
+
+
+class _SomeRows:
+    """Rows of which no more than can be fitted are kept, each as likely as the next."""
+
+    def __init__(self, seed: int) -> None:
+        self.generator = np.random.default_rng(seed)
+        self.kept: list[Codes] = []
+        self.keys = np.empty(0)
+
+    def add(self, codes: Codes) -> None:
+        """Keep some of these rows, in the place of some before."""
+        self.kept.append(codes)
+        self.keys = np.concatenate([self.keys, self.generator.random(codes.n_rows)])
+        if len(self.keys) > MOST_FOR_RANKS:
+            chosen = np.sort(np.argpartition(self.keys, MOST_FOR_RANKS)[:MOST_FOR_RANKS])
+            self.kept = [Codes(codes.domain, self.codes().array[chosen])]
+            self.keys = self.keys[chosen]
+
+    def codes(self) -> Codes:
+        """Return the rows that were kept."""
+        return Codes(self.kept[0].domain, np.concatenate([codes.array for codes in self.kept]))

@@ -1,0 +1,557 @@
+"""Real tables to try things on: a survey, and ratings of movies and of jokes.
+
+The survey comes with an installed package. Ratings are read from a folder, or downloaded from
+their publisher, checked by their SHA-256 sum and kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from jointpmf.data.encoding import Codes
+from jointpmf.data.ratings import Ratings, pivot_ratings
+from jointpmf.domain import Domain, Variable
+from jointpmf.errors import JointPMFError, listing, one_of, shown, whole_number
+from jointpmf.model_file import reason_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+logger = logging.getLogger("jointpmf")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Whose data they are, what may be done with them, and what to cite.
+
+    Examples
+    --------
+    >>> print(SOURCES["jester"].licence)
+    free for research, provided that the paper is cited.
+    """
+
+    name: str
+    address: str
+    licence: str
+    citation: str
+
+    def __str__(self) -> str:
+        return f"{self.name}, {self.address}\nLicence: {self.licence}\nCite: {self.citation}"
+
+
+SOURCES = {
+    "movielens": Source(
+        name="MovieLens",
+        address="https://grouplens.org/datasets/movielens/",
+        licence=(
+            "free for research, provided that its use is acknowledged and no endorsement by the "
+            "University of Minnesota or GroupLens is claimed; commercial use needs their "
+            "permission, and whoever passes the data on does so under the same terms."
+        ),
+        citation=(
+            "F. Maxwell Harper and Joseph A. Konstan (2015). The MovieLens Datasets: History and "
+            "Context. ACM Transactions on Interactive Intelligent Systems 5(4), 19:1–19:19. "
+            "https://doi.org/10.1145/2827872"
+        ),
+    ),
+    "jester": Source(
+        name="Jester data set 1",
+        address="https://eigentaste.berkeley.edu/dataset/",
+        licence="free for research, provided that the paper is cited.",
+        citation=(
+            "Ken Goldberg, Theresa Roeder, Dhruv Gupta and Chris Perkins (2001). Eigentaste: A "
+            "Constant Time Collaborative Filtering Algorithm. Information Retrieval 4(2), 133–151."
+        ),
+    ),
+}
+"""What to print beside results: `print(SOURCES["movielens"])`."""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A file as it can be downloaded: the publisher's address first, then those of copies."""
+
+    file: str
+    unpacked: str
+    sha256: str
+    addresses: tuple[str, ...]
+
+
+def _movielens_archive(release: str, sha256: str) -> Archive:
+    file = f"ml-{release}.zip"
+    address = f"https://files.grouplens.org/datasets/movielens/{file}"
+    return Archive(file, f"ml-{release}", sha256, (address,))
+
+
+ARCHIVES = {
+    "latest-small": _movielens_archive(  # as generated in September 2018
+        "latest-small", "696d65a3dfceac7c45750ad32df2c259311949efec81f0f144fdfb91ebc9e436"
+    ),
+    "20m": _movielens_archive(
+        "20m", "96f243c338a8665f6bcc89c53edf6ee39162a846940de6b7c8c48aeada765ff3"
+    ),
+    "25m": _movielens_archive(
+        "25m", "8b21cfb7eb1706b4ec0aac894368d90acf26ebdfb6aced3ebd4ad5bd1eb9c6aa"
+    ),
+    "32m": _movielens_archive(
+        "32m", "e4a68655d7386b8f95f2f2424b2ff975dfdd15ffd59e0d864a14dca43e99d6ee"
+    ),
+    "jester": Archive(
+        "jester_dataset_1_1.zip",
+        "jester-data-1.xls",
+        "cb7841756ded125b15f3d95c9f8241224065e96354c132a46ae4214deeab7615",
+        (
+            "https://eigentaste.berkeley.edu/dataset/jester_dataset_1_1.zip",
+            "https://web.archive.org/web/20260301101947id_/"
+            "https://eigentaste.berkeley.edu/dataset/jester_dataset_1_1.zip",
+        ),
+    ),
+}
+"""What can be downloaded, with the sum that it must have."""
+
+RELEASES = {
+    "latest-small": "ml-latest-small",
+    "20m": "ml-20m",
+    "25m": "ml-25m",
+    "32m": "ml-32m",
+    "pooled": "movielens-pooled",
+}
+"""MovieLens releases and their folders; "pooled" cannot be downloaded."""
+
+STARS = tuple(half / 2 for half in range(1, 11))
+NO_GENRE = "(no genres listed)"
+N_JOKES = 100
+NOT_RATED = 99.0
+"""How the publisher of Jester marks a joke that a user did not rate."""
+
+PLACE = "a folder that you give as data_home or in the environment variable JOINTPMF_DATA"
+
+PARTIES = (
+    "strong Democrat",
+    "weak Democrat",
+    "independent Democrat",
+    "independent",
+    "independent Republican",
+    "weak Republican",
+    "strong Republican",
+)
+
+SCHOOLS = (
+    "grade school",
+    "some high school",
+    "high school",
+    "some college",
+    "college",
+    "master",
+    "PhD",
+)
+
+
+def anes96() -> pd.DataFrame:
+    """Return the American National Election Study of 1996: 944 people, ten answers each.
+
+    The table comes with statsmodels (extra `demo`). Liberal to conservative runs from 1 to 7,
+    for the respondent and for how they place the two candidates.
+
+    Examples
+    --------
+    >>> table = anes96()
+    >>> table.shape
+    (944, 10)
+    >>> table["vote"].value_counts().to_dict()
+    {'Clinton': 551, 'Dole': 393}
+    """
+    try:
+        import pandas as pd
+        from statsmodels.datasets import anes96 as source
+    except ImportError:
+        raise JointPMFError("the survey needs the extra: pip install 'jointpmf[demo]'") from None
+    raw = source.load_pandas().data
+
+    def whole(column: str) -> pd.Series:
+        return raw[column].astype(int)
+
+    def labelled(column: str, labels: tuple[str, ...], first: int) -> pd.Categorical:
+        return pd.Categorical.from_codes(whole(column) - first, pd.Index(labels), ordered=True)
+
+    return pd.DataFrame(
+        {
+            "party": labelled("PID", PARTIES, 0),
+            "vote": labelled("vote", ("Clinton", "Dole"), 0),
+            "own view": whole("selfLR"),
+            "Clinton's view": whole("ClinLR"),
+            "Dole's view": whole("DoleLR"),
+            "TV news days": whole("TVnews"),
+            "education": labelled("educ", SCHOOLS, 1),
+            "age": whole("age"),
+            "income": whole("income"),
+            "town size": raw["popul"],
+        }
+    )
+
+
+def fetch_movielens(
+    genre: str | None = None,
+    n_items: int | None = 10,
+    release: str = "latest-small",
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+) -> Ratings:
+    """Return how users rated the movies that most of them rated, from half a star to five stars.
+
+    The tables are read from a folder: `data_home`, or the environment variable `JOINTPMF_DATA`.
+    What is not there is downloaded from GroupLens, checked by its SHA-256 sum, and kept: in
+    `data_home`, or else in the user's cache. The licence and the citation, `SOURCES["movielens"]`,
+    are logged.
+
+    Parameters
+    ----------
+    genre : str, optional
+        Only movies of this genre, such as "Action", in upper or lower case.
+    n_items : int or None
+        How many movies, the most rated first and among equals the smaller movieId; None for all
+        that were rated. Users who rated none of them are left out.
+    release : {"latest-small", "20m", "25m", "32m", "pooled"}
+        Which release; "pooled" is read from a folder only.
+    data_home : path, optional
+        The folder that has the release's folder, such as `ml-latest-small` with `ratings.csv` and
+        `movies.csv` (or `.csv.gz`), in itself or in its folder `ratings`; or its zip.
+
+    Returns
+    -------
+    Ratings
+        One row per user, one variable per movie, by its title; movies of the same title have
+        their movieId behind it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     folder = Path(home, "ml-latest-small")
+    ...     folder.mkdir()
+    ...     movies = {"movieId": [1, 2], "title": ["Alien", "Heat"], "genres": ["Horror", "Crime"]}
+    ...     pl.DataFrame(movies).write_csv(folder / "movies.csv")
+    ...     rows = {"userId": [7, 7, 8, 9], "movieId": [1, 2, 2, 1], "rating": [4.5, 3, 2.5, 5]}
+    ...     pl.DataFrame(rows).write_csv(folder / "ratings.csv")
+    ...     ratings = fetch_movielens("horror", n_items=1, data_home=home)
+    >>> ratings.wide().rows(named=True)
+    [{'user': 7, 'Alien': 4.5}, {'user': 9, 'Alien': 5.0}]
+    """
+    one_of(release, tuple(RELEASES), "release")
+    if n_items is not None:
+        n_items = whole_number(n_items, "n_items", 1)
+    ratings, movies = _movielens_tables(release, data_home)
+    logger.info("%s", SOURCES["movielens"])
+    if genre is not None:
+        movies = _movies_of(genre, movies)
+        ratings = ratings.join(movies, on="movieId", how="semi", maintain_order="left")
+    chosen = _most_rated(ratings, movies, n_items)
+    table = ratings.join(chosen, on="movieId", maintain_order="left")
+    return pivot_ratings(
+        table, "userId", "name", "rating", scale=STARS, items=chosen["name"].to_list()
+    )
+
+
+def fetch_jester(
+    n_items: int | None = 10, *, data_home: str | os.PathLike[str] | None = None
+) -> Ratings:
+    """Return how 24,983 users rated the jokes that most of them rated, from 1 to 21.
+
+    The publisher's ratings lie between −10 and 10; they are rounded (halves away from zero) and
+    shifted. They are read from a folder: `data_home`, or the environment variable
+    `JOINTPMF_DATA`. What is not there is downloaded, checked by its SHA-256 sum, and kept: in
+    `data_home`, or else in the user's cache. The licence and the citation, `SOURCES["jester"]`,
+    are logged. The publisher's spreadsheet needs the extra `datasets`.
+
+    Parameters
+    ----------
+    n_items : int or None
+        How many jokes, among equals the first; None for all 100. Users who rated none of them
+        are left out. Ten, rated by almost all users, is what the literature uses.
+    data_home : path, optional
+        The folder that has the publisher's `jester-data-1.xls` or its zip, or `jester-1.csv` (or
+        `.csv.gz`) with columns joke1, …, joke100; in itself or in its folder `jester-1`,
+        `ratings` or `ratings/jester-1`.
+
+    Returns
+    -------
+    Ratings
+        One row per user, numbered from 1 as in the publisher's file; one variable per joke, in
+        the order of their numbers.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     jokes = {f"joke{n}": [None, None, None] for n in range(1, 101)}
+    ...     jokes |= {"joke7": [None, None, 10.0], "joke8": [None, -9.5, 0.49]}
+    ...     pl.DataFrame(jokes).write_csv(f"{home}/jester-1.csv")
+    ...     ratings = fetch_jester(n_items=2, data_home=home)
+    >>> ratings.wide().rows(named=True)
+    [{'user': 2, 'joke7': None, 'joke8': 1}, {'user': 3, 'joke7': 21, 'joke8': 11}]
+    """
+    n_items = N_JOKES if n_items is None else whole_number(n_items, "n_items", 1)
+    if n_items > N_JOKES:
+        raise JointPMFError(f"n_items is {n_items}, but there are only {N_JOKES} jokes")
+    ratings = _jester_ratings(data_home)
+    logger.info("%s", SOURCES["jester"])
+    is_rated = ~np.isnan(ratings)
+    chosen = np.sort(np.argsort(-is_rated.sum(axis=0), kind="stable")[:n_items])
+    rows = np.flatnonzero(is_rated[:, chosen].any(axis=1))
+    rounded = _rounded(ratings[np.ix_(rows, chosen)])
+    domain = Domain([Variable(f"joke{n + 1}", tuple(range(1, 22))) for n in chosen])
+    return Ratings(users=rows + 1, codes=Codes(domain, rounded + 10))
+
+
+def _rounded(numbers: np.ndarray) -> np.ndarray:
+    """Return the nearest whole numbers, halves away from zero."""
+    return np.trunc(numbers + np.copysign(0.5, numbers))
+
+
+def _movies_of(genre: str, movies: pl.DataFrame) -> pl.DataFrame:
+    """Return the movies of a genre, however it is spelt."""
+    genres = movies["genres"].str.split("|")
+    known = sorted(set(genres.explode().drop_nulls()) - {NO_GENRE})
+    wanted = genre.casefold() if isinstance(genre, str) else None
+    found = [name for name in known if name.casefold() == wanted]
+    if not found:
+        raise JointPMFError(
+            f"there is no genre {shown(genre)}; the genres are {listing(known, limit=len(known))}"
+        )
+    return movies.filter(genres.list.contains(found[0]))
+
+
+def _most_rated(ratings: pl.DataFrame, movies: pl.DataFrame, n_items: int | None) -> pl.DataFrame:
+    """Return the movieId and the name of the most rated movies, the most rated first."""
+    counts = ratings.group_by("movieId").len()
+    if n_items is not None and n_items > counts.height:
+        raise JointPMFError(
+            f"n_items is {n_items}, but only {counts.height} such movies were rated"
+        )
+    chosen = counts.sort(["len", "movieId"], descending=[True, False]).head(n_items or len(counts))
+    number = pl.col("movieId").cast(pl.String)
+    title = pl.col("title").fill_null(pl.lit("movie ") + number)
+    name = pl.when(title.is_duplicated()).then(title + " [" + number + "]").otherwise(title)
+    return chosen.join(movies, on="movieId", how="left", maintain_order="left").select(
+        "movieId", name.alias("name")
+    )
+
+
+def _movielens_tables(release: str, data_home: Any) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return a release's ratings and movies, from a folder or from its zip."""
+    shelves = _shelves(data_home)
+    folder = RELEASES[release]
+    ratings = _found(shelves, _spellings(f"{folder}/ratings.csv"))
+    if ratings is None:
+        archive = _archive(release, folder, data_home)
+        return (
+            _rating_table(_member(archive, f"{folder}/ratings.csv"), str(archive)),
+            _movie_table(_member(archive, f"{folder}/movies.csv"), str(archive)),
+        )
+    movies = _found([ratings.parent], _spellings("movies.csv"))
+    if movies is None:
+        raise JointPMFError(f"the folder {ratings.parent} has ratings but no movies.csv")
+    return _rating_table(ratings, str(ratings)), _movie_table(movies, str(movies))
+
+
+def _rating_table(source: Path | bytes, where: str) -> pl.DataFrame:
+    types = {"userId": pl.Int64, "movieId": pl.Int64, "rating": pl.Float64}
+    return _table(source, where, types)
+
+
+def _movie_table(source: Path | bytes, where: str) -> pl.DataFrame:
+    types = {"movieId": pl.Int64, "title": pl.String, "genres": pl.String}
+    return _table(source, where, types).unique("movieId", keep="first", maintain_order=True)
+
+
+def _table(source: Path | bytes, where: str, types: dict[str, Any]) -> pl.DataFrame:
+    """Return some columns of a CSV file, in this order."""
+    try:
+        table = pl.read_csv(source, columns=list(types), schema_overrides=types)
+        return table.select(list(types))
+    except (OSError, pl.exceptions.PolarsError) as error:
+        reason = reason_of(error).partition("\n")[0]
+        raise JointPMFError(
+            f"{where} cannot be read as a table with the columns {listing(types)}: {reason}"
+        ) from None
+
+
+def _jester_ratings(data_home: Any) -> np.ndarray:
+    """Return all ratings, of shape (users, 100), NaN where there is none."""
+    spellings = [*_spellings("jester-1.csv"), "jester-data-1.xls", "jester-data-1.zip"]
+    folders = [folder / sub for folder in _shelves(data_home) for sub in ("jester-1", "")]
+    path = _found(folders, spellings) or _archive("jester", "jester-1", data_home)
+    if path.suffix in (".csv", ".gz"):
+        types = {f"joke{n}": pl.Float64 for n in range(1, N_JOKES + 1)}
+        ratings = _table(path, str(path), types).to_numpy()
+    else:
+        is_zip = path.suffix == ".zip"
+        content = _member(path, "jester-data-1.xls") if is_zip else path.read_bytes()
+        ratings = _spreadsheet_ratings(content, str(path))
+    outside = ratings[np.abs(ratings) > 10]
+    if outside.size:
+        raise JointPMFError(f"{path} has the rating {outside[0]:g}, which is not within −10..10")
+    return ratings
+
+
+def _spreadsheet_ratings(content: bytes, where: str) -> np.ndarray:
+    """Return the ratings of the publisher's spreadsheet, whose first column counts them."""
+    try:
+        import fastexcel
+    except ImportError:
+        raise JointPMFError(
+            f"{where} is a spreadsheet, which needs the extra: pip install 'jointpmf[datasets]'"
+        ) from None
+    try:
+        sheet = pl.read_excel(content, has_header=False, infer_schema_length=None)
+        numbers = sheet.cast(pl.Float64).to_numpy()
+    except (fastexcel.FastExcelError, pl.exceptions.PolarsError):
+        raise JointPMFError(f"{where} cannot be read as a spreadsheet of numbers") from None
+    if numbers.shape[1] != N_JOKES + 1:
+        raise JointPMFError(
+            f"{where} has {numbers.shape[1]} columns instead of a count and {N_JOKES} jokes"
+        )
+    return np.where(numbers == NOT_RATED, np.nan, numbers)[:, 1:]
+
+
+def _root(data_home: Any) -> Path | None:
+    """Return the folder that was given, as an argument or in the environment."""
+    given = os.environ.get("JOINTPMF_DATA") or None if data_home is None else data_home
+    if given is None:
+        return None
+    try:
+        root = Path(given).expanduser()
+    except TypeError:
+        raise JointPMFError(f"data_home must be the path of a folder, not {shown(given)}") from None
+    if not root.is_dir() and (data_home is None or root.exists()):
+        whose = "JOINTPMF_DATA" if data_home is None else "data_home"
+        raise JointPMFError(f"{whose} names {str(given)!r}, which is not a folder")
+    return root
+
+
+def _shelves(data_home: Any) -> list[Path]:
+    """Return the folders to look in."""
+    root = _root(data_home)
+    return [] if root is None else [root, root / "ratings"]
+
+
+def _spellings(file: str) -> list[str]:
+    return [file, f"{file}.gz"]
+
+
+def _found(folders: Iterable[Path], names: Iterable[str]) -> Path | None:
+    """Return the first file there is."""
+    names = list(names)
+    paths = (folder / name for folder in folders for name in names)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _archive(key: str, folder: str, data_home: Any) -> Path:
+    """Return the publisher's file: from the folder if it is there and whole, or downloaded."""
+    if key not in ARCHIVES:
+        raise JointPMFError(
+            f"{key!r} cannot be downloaded: put a folder {folder!r} with ratings.csv and "
+            f"movies.csv into {PLACE}"
+        )
+    archive = ARCHIVES[key]
+    for path in (shelf / archive.file for shelf in _shelves(data_home)):
+        if path.is_file():
+            if _sha256(path) == archive.sha256:
+                return path
+            logger.warning("%s is damaged or of another release: its SHA-256 sum differs", path)
+    return _downloaded(archive, None if data_home is None else _root(data_home))
+
+
+def _sha256(path: str | Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _downloaded(archive: Archive, folder: Path | None) -> Path:
+    """Return a file that was downloaded, now or before, and has the right sum."""
+    try:
+        import pooch
+    except ImportError:
+        raise JointPMFError(
+            f"downloading {archive.file} needs the extra: pip install 'jointpmf[datasets]'; or put "
+            f"the {archive.unpacked!r} that it unpacks to into {PLACE}"
+        ) from None
+    failures = []
+    for address in archive.addresses:
+        try:
+            with _quiet(pooch.get_logger()):
+                path = pooch.retrieve(
+                    address,
+                    known_hash=f"sha256:{archive.sha256}",
+                    fname=archive.file,
+                    path=folder or pooch.os_cache("jointpmf"),
+                    downloader=_checked(pooch.HTTPDownloader(chunk_size=2**20), archive),
+                )
+            return Path(path)
+        except JointPMFError as error:
+            failures.append(error)
+        except OSError as error:
+            failures.append(_not_downloaded(archive, address, error))
+    raise failures[0]
+
+
+def _checked(download: Callable[..., Any], archive: Archive) -> Callable[..., None]:
+    """Return a downloader for pooch that says what is wrong with the file it got."""
+
+    def checked(address: str, file: str, _: Any) -> None:
+        download(address, file, None)
+        sha256 = _sha256(file)
+        if sha256 != archive.sha256:
+            raise JointPMFError(
+                f"{archive.file} from {address} has the SHA-256 sum {sha256} instead of "
+                f"{archive.sha256} and was thrown away: try again, or, if its publisher has "
+                f"changed it, unpack {archive.unpacked!r} from a copy that you trust into "
+                f"{PLACE}"
+            )
+
+    return checked
+
+
+def _not_downloaded(archive: Archive, address: str, error: OSError) -> JointPMFError:
+    response = getattr(error, "response", None)
+    reason = type(error).__name__ if response is None else f"HTTP status {response.status_code}"
+    return JointPMFError(
+        f"{archive.file} could not be downloaded from {address} ({reason}): put it, or the "
+        f"{archive.unpacked!r} that it unpacks to, into {PLACE}"
+    )
+
+
+@contextmanager
+def _quiet(other: logging.Logger) -> Iterator[None]:
+    """Keep another library from writing to stderr what it does."""
+    level = other.level
+    other.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        other.setLevel(level)
+
+
+def _member(archive: Path, name: str) -> bytes:
+    """Return the content of a file in a zip."""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            return opened.read(name)
+    except KeyError:
+        raise JointPMFError(f"{archive} has no file {name}") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError):
+        raise JointPMFError(
+            f"{archive} is not a whole zip file; delete it, and it will be downloaded again"
+        ) from None

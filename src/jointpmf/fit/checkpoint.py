@@ -1,0 +1,357 @@
+"""Fits that can be killed and gone on with: how far each of their runs has come, in a folder.
+
+A fit is one run of the loop or several, in an order that the data, the options and the seed
+determine. What a run has reached is written, and given back to whoever fits the same again. What
+lies between the runs is made again, and so is a run of which nothing was written: the bits are the
+same. What is in the files is in docs/format.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import os
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as tensors_in
+from safetensors.numpy import save
+
+from jointpmf import __version__
+from jointpmf.data.encoding import Codes
+from jointpmf.domain import Domain
+from jointpmf.errors import JointPMFError, shown, whole_number
+from jointpmf.marginals.marginal_set import MarginalSet
+from jointpmf.marginals.tables import SparseTable
+from jointpmf.model_file import PathLike, atomic_output, header_and_numbers, reason_of, with_header
+from jointpmf.pmf import JointPMF, seeded_generator
+
+logger = logging.getLogger("jointpmf")
+
+FORMAT, VERSION = "jointpmf checkpoint", "1"
+
+MIN_SECONDS = 1.0
+"""Between two writes: what takes less is as quickly made again."""
+
+SAME_START = 1e-6
+"""How far two starts of a run may differ: on another processor sums are rounded otherwise."""
+
+SHA = "sha256:"
+
+Arrays = dict[str, np.ndarray]
+
+
+class CheckpointError(JointPMFError):
+    """A checkpoint that cannot be read or written, for which no other start can make up."""
+
+
+class Checkpoint:
+    """A folder in which a fit leaves how far it has come.
+
+    Parameters
+    ----------
+    folder : path
+        Where; it is made when the first run begins.
+    every : int
+        Iterations between two writes, which are also at least a second apart.
+    identity : mapping of str to Any
+        What is fitted and how: a checkpoint serves the same only.
+    random_state : int or numpy Generator, optional
+        Without one a seed is drawn, and kept in the folder.
+
+    Attributes
+    ----------
+    generator : numpy Generator
+        What the fit draws from.
+    """
+
+    def __init__(
+        self, folder: PathLike, every: int, identity: Mapping[str, Any], random_state: Any = None
+    ) -> None:
+        try:
+            self.folder = Path(folder)
+        except TypeError:
+            raise JointPMFError(f"the checkpoint must be a folder, not {shown(folder)}") from None
+        self.every = whole_number(every, "checkpoint_every", 1)
+        self.generator = seeded_generator(random_state)
+        is_seeded = random_state is not None
+        state = digest_of(_json(self.generator.bit_generator.state))
+        asked = {name: _described(value) for name, value in identity.items()}
+        asked["random_state"] = state if is_seeded else None
+        seed = "" if is_seeded else str(np.random.SeedSequence().entropy)
+        self._texts = self._found_texts(asked) or {"fit": _json(asked), "seed": seed}
+        if not is_seeded:
+            self.generator = np.random.default_rng(int(self._texts["seed"]))
+        self._n_runs = 0
+        self._found: dict[int, Arrays] = {}
+        self._ended: dict[int, Arrays] = {}
+        self._last_write = time.monotonic()
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / "checkpoint.safetensors"
+
+    def _found_texts(self, asked: dict[str, Any]) -> dict[str, str] | None:
+        """Return what the folder says of this fit, if anything; raise if it is of another."""
+        try:
+            names = os.listdir(self.folder)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:  # a path with a null character is a ValueError
+            raise CheckpointError(
+                f"{self.folder} cannot be a checkpoint: {reason_of(error)}"
+            ) from None
+        if self._file.name not in names:
+            if all(name.startswith(".") for name in names):
+                return None
+            raise CheckpointError(f"{self.folder} has other files in it, and no checkpoint")
+        texts, _ = _read(self._file)
+        if "fit" not in texts:
+            raise CheckpointError(f"{self._file} is of runs, not of a fit")
+        differences = _differences(json.loads(texts["fit"]), json.loads(_json(asked)))
+        if differences:
+            raise CheckpointError(
+                f"the checkpoint in {self.folder} is of another fit ({differences})"
+            )
+        return {name: texts[name] for name in ("fit", "seed")}
+
+    def next_run(self, start: np.ndarray) -> SavedRun:
+        """Return what is kept of the run that begins; `start` is what tells it from others."""
+        if not self._file.exists():
+            self._make()
+        self._n_runs += 1
+        path = self._file_from(self._n_runs)
+        if path.exists():
+            self._found |= self._runs_in(path)
+        return SavedRun(self, self._n_runs, start, self._found.pop(self._n_runs, None))
+
+    def _make(self) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"cannot make {self.folder}: {reason_of(error)}") from None
+        _write(self._file, self._texts, {})
+
+    def _file_from(self, number: int) -> Path:
+        """Return the file of some runs in a row, by the first of them."""
+        return self.folder / f"runs-{number:04}.safetensors"
+
+    def _runs_in(self, path: Path) -> dict[int, Arrays]:
+        texts, arrays = _read(path)
+        if texts.get("of") != digest_of(self._texts):
+            raise CheckpointError(f"{path} belongs to another fit")
+        runs: dict[int, Arrays] = defaultdict(dict)
+        for name, array in arrays.items():
+            number, _, own_name = name.partition(".")
+            runs[int(number)][own_name] = array
+        return runs
+
+    def is_time(self, begin: float = -math.inf) -> bool:
+        """Tell whether the last write, and what began since, is long enough ago."""
+        return time.monotonic() - max(self._last_write, begin) >= MIN_SECONDS
+
+    def write(self, number: int, arrays: Arrays) -> None:
+        """Write what a run has reached, after all that ended before."""
+        self._write_ended()
+        self._write_runs({number: arrays})
+
+    def note_end(self, number: int, arrays: Arrays) -> None:
+        """Keep what a run has come to: short ones are written together, not each on its own."""
+        self._ended[number] = arrays
+        if self.is_time():
+            self._write_ended()
+
+    def _write_ended(self) -> None:
+        if self._ended:
+            self._write_runs(self._ended)
+            self._ended = {}
+
+    def _write_runs(self, runs: dict[int, Arrays]) -> None:
+        arrays = {f"{n}.{name}": array for n, run in runs.items() for name, array in run.items()}
+        _write(self._file_from(min(runs)), {"of": digest_of(self._texts)}, arrays)
+        self._last_write = time.monotonic()
+
+
+class SavedRun:
+    """One run of a fit, as a checkpoint keeps it.
+
+    Attributes
+    ----------
+    found : dict of arrays, or None
+        What it had reached when it was last written, if ever.
+    """
+
+    def __init__(
+        self, checkpoint: Checkpoint, number: int, start: np.ndarray, found: Arrays | None
+    ) -> None:
+        self._checkpoint, self._number, self._start = checkpoint, number, start
+        self.found = found
+        self._begin = time.monotonic()
+        self._iteration = -1  # the last that was written
+        if found is not None:
+            self._check_start(found["start"])
+            self._iteration = int(found["iteration"])
+            logger.info("run %d goes on from iteration %d", number, self._iteration)
+
+    def _check_start(self, start: np.ndarray) -> None:
+        if np.array_equal(start, self._start):
+            return
+        name = f"run {self._number} of the checkpoint in {self._checkpoint.folder}"
+        is_same = start.shape == self._start.shape
+        if not is_same or not np.allclose(start, self._start, SAME_START, SAME_START):
+            raise CheckpointError(f"{name} began elsewhere than that of this fit")
+        logger.warning(
+            "%s began where numbers are rounded otherwise; it goes on, but not to the same bits",
+            name,
+        )
+
+    def is_due(self, iteration: int) -> bool:
+        """Tell whether to write after an iteration."""
+        return iteration % self._checkpoint.every == 0 and self._checkpoint.is_time(self._begin)
+
+    def write(self, iteration: int, arrays: Arrays) -> None:
+        """Write what was reached after an iteration."""
+        self._checkpoint.write(self._number, self._with_place(iteration, arrays))
+        self._iteration = iteration
+
+    def end(self, iteration: int, arrays: Arrays, is_stopped: bool) -> None:
+        """Keep what was reached at the end.
+
+        Now the model is what counts: that it cannot be written is only a warning.
+        """
+        if iteration == self._iteration:
+            return
+        try:
+            if is_stopped or self._iteration >= 0:
+                self.write(iteration, arrays)
+            else:
+                self._checkpoint.note_end(self._number, self._with_place(iteration, arrays))
+        except CheckpointError as error:
+            logger.warning("%s", error)
+
+    def _with_place(self, iteration: int, arrays: Arrays) -> Arrays:
+        return {"start": self._start, "iteration": np.array(iteration), **arrays}
+
+
+def digest_of(*parts: Any) -> str:
+    """Return the SHA-256 of arrays and of anything else that always looks the same.
+
+    Examples
+    --------
+    >>> digest_of(np.arange(3), "rows") == digest_of(np.arange(3), "rows")
+    True
+    >>> digest_of(np.arange(3)) == digest_of(np.arange(4))
+    False
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            digest.update(f"{part.dtype.str}{part.shape};".encode())
+            digest.update(np.ascontiguousarray(part).data)
+        else:
+            digest.update(f"{part!r};".encode())
+    return SHA + digest.hexdigest()
+
+
+def _described(value: Any) -> Any:
+    """Return what JSON can hold of a value: itself, or its digest."""
+    if isinstance(value, Codes):
+        return digest_of(*_parts_of_domain(value.domain), value.columns)
+    if isinstance(value, MarginalSet):
+        tables = [(m.names, m.table) for m in value]
+        parts = [part for names, table in tables for part in (names, *_parts_of_table(table))]
+        return digest_of(*_parts_of_domain(value.domain), *parts)
+    if isinstance(value, JointPMF):
+        return digest_of(value.weights, *value.factors)
+    return digest_of(value) if isinstance(value, np.ndarray) else value
+
+
+def _parts_of_domain(domain: Domain) -> list[Any]:
+    """Return what of a domain a fit depends on: how its levels are called does not matter."""
+    return [domain.names, domain.sizes, [variable.values for variable in domain]]
+
+
+def _parts_of_table(table: np.ndarray | SparseTable) -> list[Any]:
+    if isinstance(table, SparseTable):
+        return [table.shape, *table.entries, table.scale]
+    return [table]
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, default=lambda value: getattr(value, "tolist", value.__repr__)())
+
+
+def _differences(there: dict[str, Any], here: dict[str, Any]) -> str:
+    """Say in what one fit differs from another; nothing if in nothing."""
+    names = [name for name in there | here if there.get(name) != here.get(name)]
+    if "function" in names:  # other functions have other options
+        names = ["function"]
+    return "; ".join(_difference(name, there.get(name), here.get(name)) for name in names)
+
+
+def _difference(name: str, there: Any, here: Any) -> str:
+    if any(str(value).startswith(SHA) for value in (there, here)):
+        return f"{name}: not the same"
+    return f"{name}: {there!r}, not {here!r}"
+
+
+def _write(path: Path, texts: Mapping[str, str], arrays: Arrays) -> None:
+    """Write a file of a checkpoint, whole or not at all."""
+    tensors: Arrays = {}
+    for name, array in arrays.items():
+        compact = np.array(array, order="K")
+        in_rows = compact.flags.c_contiguous
+        # by columns it stays: in which order numbers lie decides in which they are summed
+        tensors[name if in_rows else f"{name}.T"] = compact if in_rows else compact.T
+    metadata = {"format": FORMAT, "version": VERSION, "library": __version__, **texts}
+    header, numbers = header_and_numbers(save(tensors, metadata))
+    header["__metadata__"]["checksum"] = _checksum(header, numbers)
+    try:
+        with atomic_output(path) as file:
+            file.write(with_header(header, numbers))
+    except JointPMFError as error:
+        raise CheckpointError(str(error)) from None
+
+
+def _read(path: Path) -> tuple[dict[str, str], Arrays]:
+    """Return the texts and arrays of a file, which is whole and of this version."""
+    try:
+        content = path.read_bytes()
+        tensors = tensors_in(content)
+    except OSError as error:
+        raise CheckpointError(f"cannot read {path}: {reason_of(error)}") from None
+    except (SafetensorError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged: {reason_of(error)}") from None
+    header, numbers = header_and_numbers(content)
+    metadata = header.get("__metadata__") or {}
+    if metadata.get("format") != FORMAT:
+        raise CheckpointError(f"{path} is not a checkpoint")
+    if metadata.get("version") != VERSION:
+        version = shown(metadata.get("version"))
+        raise CheckpointError(
+            f"{path} has format version {version}; this library reads {VERSION!r}"
+        )
+    if metadata.get("library") != __version__:
+        raise CheckpointError(
+            f"{path} was written by jointpmf {metadata.get('library')}, and this is {__version__}, "
+            "whose numbers may be others"
+        )
+    if metadata.pop("checksum", None) != _checksum(header, numbers):
+        raise CheckpointError(f"{path} was changed after it was written: its checksum is another")
+    arrays = {name: np.array(array) for name, array in tensors.items()}  # which can be written to
+    by_columns = [name for name in arrays if name.endswith(".T")]
+    return metadata, arrays | {name.removesuffix(".T"): arrays[name].T for name in by_columns}
+
+
+def _checksum(header: Mapping[str, Any], numbers: bytes) -> str:
+    """Return the SHA-256 of all that a file says, except itself."""
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    digest.update(numbers)
+    return digest.hexdigest()

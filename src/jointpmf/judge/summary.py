@@ -1,0 +1,244 @@
+"""A fitted model as latent-class analysts read it: sizes, profiles, criteria, sharpness."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import entr
+
+from jointpmf.data.encoding import encode
+from jointpmf.domain import MISSING, Domain, Variable, text_of
+from jointpmf.errors import JointPMFError, shown
+from jointpmf.marginals.marginal_set import checked_weights
+from jointpmf.pmf import JointPMF
+from jointpmf.show.html import element, facts, fragment, html_table, joined, name_of
+
+CRITERION_NAMES = {"aic": "AIC", "bic": "BIC", "abic": "aBIC", "caic": "CAIC"}
+CRITERIA = tuple(CRITERION_NAMES)
+"""The information criteria, all of them the smaller the better."""
+
+SHOWN_VARIABLES, SHOWN_LEVELS, SHOWN_COMPONENTS = 12, 12, 12
+"""Variables, levels of each and components that a notebook shows."""
+
+
+def n_free_parameters(domain: Domain, rank: int) -> int:
+    """Return how many numbers a model is free to choose: weights and columns sum to one.
+
+    Examples
+    --------
+    >>> n_free_parameters(Domain.of_sizes([2, 2, 3]), rank=2)
+    9
+    """
+    return rank - 1 + rank * sum(size - 1 for size in domain.sizes)
+
+
+def information_criteria(
+    log_likelihood: float, n_parameters: int, n_rows: float
+) -> dict[str, float]:
+    """Return AIC, BIC, sample-size adjusted BIC and consistent AIC (docs/math.md, eq. 24).
+
+    Examples
+    --------
+    >>> {k: round(v, 1) for k, v in information_criteria(-317.2568, 15, 118).items()}
+    {'aic': 664.5, 'bic': 706.1, 'abic': 658.7, 'caic': 721.1}
+    """
+    penalties = {
+        "aic": 2.0,
+        "bic": math.log(n_rows),
+        "abic": math.log((n_rows + 2) / 24),
+        "caic": math.log(n_rows) + 1,
+    }
+    return {name: -2 * log_likelihood + n_parameters * penalties[name] for name in CRITERIA}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a model says about a table; `print` shows it as text.
+
+    Attributes
+    ----------
+    pmf : JointPMF
+        The model.
+    n_rows, log_likelihood : float
+        Rows with an observed cell, or the sum of their weights, and their log-likelihood.
+    n_parameters : int
+        Free parameters of the model.
+    aic, bic, abic, caic : float
+        Information criteria; the smaller the better.
+    relative_entropy : float
+        How sharply the components separate: 1 if every row surely belongs to one, 0 if the rows
+        tell nothing.
+    components : array of shape (rows,)
+        The most likely component of each row, −1 for a row without any observed cell.
+    """
+
+    pmf: JointPMF
+    n_rows: float
+    log_likelihood: float
+    n_parameters: int
+    aic: float
+    bic: float
+    abic: float
+    caic: float
+    relative_entropy: float
+    components: np.ndarray = field(repr=False)
+
+    def __str__(self) -> str:
+        """Return the weights, the profile of every variable and the criteria as text."""
+        pmf = self.pmf
+        heading = ["component", *(str(f) for f in range(pmf.rank))]
+        lines = [["weight", *_shares(pmf.weights)]]
+        for variable, factor in zip(pmf.domain, pmf.factors, strict=True):
+            lines.append([variable.name] + [""] * pmf.rank)
+            for level, row in zip(variable.levels, factor, strict=True):
+                lines.append([f"  {level}", *_shares(row)])
+        rows = f"{self.n_rows:g} rows, rank {pmf.rank}, {self.n_parameters} parameters"
+        criteria = "  ".join(
+            f"{label} {getattr(self, name):.2f}" for name, label in CRITERION_NAMES.items()
+        )
+        return "\n".join(
+            [
+                rows,
+                f"log-likelihood {self.log_likelihood:.4f}",
+                criteria,
+                f"relative entropy {self.relative_entropy:.3f}",
+                "",
+                *_aligned([heading, *lines]),
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the criteria, and the profile of the first variables and components."""
+        pmf, shown = self.pmf, slice(SHOWN_COMPONENTS)
+        n_shown = min(pmf.rank, SHOWN_COMPONENTS)
+        rows: list[list[object]] = [["weight", *_shares(pmf.weights[shown])]]
+        for n in range(min(len(pmf.domain), SHOWN_VARIABLES)):
+            rows += _variable_rows(pmf.domain.variables[n], pmf.factors[n][:, shown])
+        criteria = [
+            (label, f"{getattr(self, name):.2f}") for name, label in CRITERION_NAMES.items()
+        ]
+        rest = [
+            f"{count - most} more {what}"
+            for count, most, what in (
+                (len(pmf.domain), SHOWN_VARIABLES, "variables"),
+                (pmf.rank, SHOWN_COMPONENTS, "components"),
+            )
+            if count > most
+        ]
+        return fragment(
+            element("p", element("b", f"{self.n_rows:g} rows, rank {pmf.rank}")),
+            facts(
+                [
+                    ("free parameters", f"{self.n_parameters:,}"),
+                    ("log-likelihood", f"{self.log_likelihood:.4f}"),
+                    *criteria,
+                    ("relative entropy", f"{self.relative_entropy:.3f}"),
+                ]
+            ),
+            html_table(("component", *range(n_shown)), rows, numbers=range(1, n_shown + 1)),
+            element("p", f"… and {' and '.join(rest)}.") if rest else "",
+        )
+
+
+def _variable_rows(variable: Variable, factor: np.ndarray) -> Iterator[list[object]]:
+    """Yield what a notebook shows of a variable: a line for each level, with its shares."""
+    for level, row in zip(variable.levels[:SHOWN_LEVELS], factor, strict=False):
+        label = joined([name_of(variable.name), " = ", name_of(text_of(level))])
+        yield [label, *_shares(row)]
+    if variable.size > SHOWN_LEVELS:
+        yield [f"… and {variable.size - SHOWN_LEVELS} more levels", *[""] * factor.shape[1]]
+
+
+def summary(pmf: JointPMF, table: Any, sample_weight: Any = None) -> Summary:
+    """Return the latent-class summary of a model on a table.
+
+    Parameters
+    ----------
+    pmf : JointPMF
+        A fitted model.
+    table : pandas, Polars or PyArrow table, array, or Codes
+        The rows that it is compared with, as a rule those it was fitted to.
+    sample_weight : array of shape (rows,), optional
+        What each row counts for.
+
+    Examples
+    --------
+    >>> sure = JointPMF(Domain.of_sizes([2, 2]), [0.5, 0.5], [np.eye(2), np.eye(2)])
+    >>> print(summary(sure, [[0, 0], [1, 1], [1, None], [0, 0]]))
+    4 rows, rank 2, 5 parameters
+    log-likelihood -2.7726
+    AIC 15.55  BIC 12.48  aBIC -1.39  CAIC 17.48
+    relative entropy 1.000
+    <BLANKLINE>
+    component       0       1
+    weight     50.0 %  50.0 %
+    x0
+      0       100.0 %   0.0 %
+      1         0.0 % 100.0 %
+    x1
+      0       100.0 %   0.0 %
+      1         0.0 % 100.0 %
+    """
+    if not isinstance(pmf, JointPMF):
+        raise JointPMFError(f"a summary is of a JointPMF, not of {shown(pmf)}")
+    codes = encode(table, pmf.domain)
+    given = checked_weights(sample_weight, codes.n_rows)
+    is_seen = (codes.array != MISSING).any(axis=1)
+    weights = is_seen * (np.ones(codes.n_rows) if given is None else given)
+    if not weights.any():
+        raise JointPMFError("no row of the table has an observed cell to summarise")
+    logs, posterior = pmf.log_probability(codes), pmf.responsibilities(codes)
+    log_likelihood = float((weights * np.where(weights > 0, logs, 0.0)).sum())
+    n_parameters = n_free_parameters(pmf.domain, pmf.rank)
+    n_rows = float(weights.sum())
+    return Summary(
+        pmf,
+        n_rows,
+        log_likelihood,
+        n_parameters,
+        **information_criteria(log_likelihood, n_parameters, n_rows),
+        relative_entropy=_relative_entropy(posterior, weights),
+        components=np.where(is_seen, posterior.argmax(axis=1), MISSING),
+    )
+
+
+def _relative_entropy(posterior: np.ndarray, weights: np.ndarray) -> float:
+    """Return 1 − (mean entropy of the rows' components) / log rank (eq. 24)."""
+    rank = posterior.shape[1]
+    if rank == 1:
+        return 1.0
+    total = float(weights @ component_entropies(posterior))
+    return 1.0 - total / (float(weights.sum()) * math.log(rank))
+
+
+def component_entropies(posterior: np.ndarray) -> np.ndarray:
+    """Return how unsure the component of each row is, in nats.
+
+    Examples
+    --------
+    >>> component_entropies(np.array([[1.0, 0.0], [0.5, 0.5]])).round(3).tolist()
+    [0.0, 0.693]
+    """
+    return entr(posterior).sum(axis=1)
+
+
+def _shares(probabilities: np.ndarray) -> list[str]:
+    """Return percentages that stand below each other: all with one decimal, however small."""
+    return [f"{100 * p:.1f} %" for p in probabilities]
+
+
+def _aligned(lines: list[list[str]]) -> list[str]:
+    widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
+    return [
+        " ".join(
+            [
+                line[0].ljust(widths[0]),
+                *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True)),
+            ]
+        ).rstrip()
+        for line in lines
+    ]

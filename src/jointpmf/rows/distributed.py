@@ -1,0 +1,422 @@
+"""Tables on Dask and on Spark: the rows stay with the workers, and only sums come back.
+
+The only file that knows dask and pyspark. Every partition becomes a `Part`, made once and kept
+where it was made. A task goes out to the parts with the engine's own graph or query, so that the
+engine also repeats what a lost worker had done. Sums are added in pairs of neighbours, always the
+same ones, so that the bits do not depend on which worker was first.
+"""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cache, partial
+from operator import itemgetter
+from typing import Any, Protocol
+
+import numpy as np
+
+from jointpmf.data.encoding import (
+    MAX_NUMERIC_LEVELS,
+    Codes,
+    ColumnLevels,
+    check_shares,
+    column_levels,
+    encode,
+)
+from jointpmf.domain import Domain, check_distinct
+from jointpmf.errors import JointPMFError, shown
+from jointpmf.rows.parts import (
+    CountLevels,
+    CountSubsets,
+    DrawSample,
+    Expect,
+    HashRows,
+    Part,
+    PartedRows,
+    Parts,
+    S,
+    Task,
+)
+from jointpmf.threads import limited_to
+
+ENGINES = {"dask.dataframe": "Dask", "pyspark.sql": "Spark"}
+"""Where the DataFrames of each engine live; to know them, it need not be imported."""
+
+MAX_LEVELS = 100_000
+"""A column with more levels is not discrete."""
+
+GROUP = 16
+"""Sums that one task adds; a power of two, so that the pairs are those of one large tree."""
+
+MAX_COPIES = 2**20
+"""Bytes of a task that goes to Dask's partitions one by one, which is faster; a larger one goes to
+its workers, and from one to the next."""
+
+MAX_BYTES = 2**31 - 1
+"""Of what Spark can keep of one partition."""
+
+LOST = ("Python worker exited unexpectedly", "ExecutorLostFailure", "MemoryError")
+"""How Spark says that a worker has died."""
+
+EMPTY = "the table is empty: there is nothing to fit"
+
+
+def engine_of(table: Any) -> str | None:
+    """Return "Dask" or "Spark" for a table of theirs, and None for any other.
+
+    Examples
+    --------
+    >>> engine_of([[0, 1]]) is None
+    True
+    """
+    for kind in type(table).__mro__:
+        for module, engine in ENGINES.items():
+            if kind.__name__ == "DataFrame" and kind.__module__.startswith(module):
+                return engine
+    return None
+
+
+@contextmanager
+def distributed_rows(frame: Any, domain: Domain | None = None) -> Iterator[PartedRows]:
+    """Give the rows of a Dask or Spark DataFrame, coded and kept by the workers until the end.
+
+    Without a domain its levels are found first, in a pass of their own: then they are those that
+    `encode` finds in the whole table.
+    """
+    names = list(frame.columns)
+    check_distinct(names, "the table")
+    for name in names:
+        if not isinstance(name, str):
+            raise JointPMFError(f"column names must be strings, not {shown(name)}")
+    if domain is not None:
+        check_shares(names, domain)
+        names = [name for name in names if name in domain]
+    source: _Source
+    source = (
+        _SparkSource(frame, names) if engine_of(frame) == "Spark" else _DaskSource(frame, names)
+    )
+    if domain is None:
+        domain = source.levels().domain()
+    with source.coded(domain) as parts:
+        rows = PartedRows(parts)
+        if not rows.levels.n_rows and not rows.levels.n_empty:
+            raise JointPMFError(EMPTY)
+        yield rows
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A partition as the engine gives it: a pandas or PyArrow table that should have some columns.
+
+    Empty ones, of which nothing is asked, are as good as none.
+    """
+
+    index: int
+    table: Any
+    names: Sequence[str]
+
+    def check_columns(self) -> None:
+        """Raise if a column is not there, which Dask does not check."""
+        there = getattr(self.table, "column_names", self.table.columns)
+        lacking = [name for name in self.names if name not in there]
+        if lacking:
+            raise JointPMFError(f"partition {self.index} lacks the column {lacking[0]!r}")
+
+
+@dataclass(frozen=True)
+class TableLevels:
+    """The levels of each column of a table; no columns at all before any row was seen."""
+
+    columns: Sequence[ColumnLevels]
+
+    def merged(self, other: TableLevels) -> TableLevels:
+        """Return the levels of both."""
+        if not self.columns or not other.columns:
+            return self if self.columns else other
+        pairs = zip(self.columns, other.columns, strict=True)
+        return TableLevels([_checked(one.merged(two)) for one, two in pairs])
+
+    def domain(self) -> Domain:
+        """Return the domain of the whole table."""
+        if not self.columns:
+            raise JointPMFError(EMPTY)
+        return Domain([column.variable() for column in self.columns])
+
+
+def _checked(column: ColumnLevels) -> ColumnLevels:
+    """Return levels that may travel, or raise because the column is not discrete."""
+    if column.own is None and len(column.levels) > MAX_NUMERIC_LEVELS and column.are_numbers:
+        raise JointPMFError(
+            f"column {column.name!r} has more than {MAX_NUMERIC_LEVELS} distinct numbers: cut it "
+            "into bins, or give a domain in which its variable has edges"
+        )
+    if len(column.levels) > MAX_LEVELS:
+        raise JointPMFError(
+            f"column {column.name!r} has more than {MAX_LEVELS} levels, too many to learn from"
+        )
+    return column
+
+
+@dataclass(frozen=True)
+class FindLevels:
+    """The task of finding the levels of all columns."""
+
+    def __call__(self, piece: Piece) -> TableLevels:
+        """Return the levels of a piece."""
+        if not len(piece.table):
+            return TableLevels([])
+        piece.check_columns()
+        return TableLevels([_checked(found) for found in column_levels(piece.table, piece.names)])
+
+
+@dataclass(frozen=True)
+class MakePart:
+    """The task of making codes."""
+
+    domain: Domain
+
+    def __call__(self, piece: Piece) -> Part:
+        """Return a piece as rows that a fit can work on."""
+        if not len(piece.table):
+            nothing = np.empty((0, len(self.domain)), np.int8)
+            return Part.to_keep(piece.index, Codes(self.domain, nothing))
+        piece.check_columns()
+        try:
+            return Part.to_keep(piece.index, encode(piece.table, self.domain))
+        except JointPMFError as error:
+            raise JointPMFError(f"in partition {piece.index}, {error}") from None
+
+
+STEPS: dict[type, str] = {
+    FindLevels: "finding the levels of the columns",
+    MakePart: "making codes",
+    CountLevels: "making codes and counting levels",
+    CountSubsets: "counting marginals",
+    DrawSample: "drawing a sample of the rows",
+    Expect: "computing expected counts",
+    HashRows: "hashing the rows for the checkpoint",
+}
+"""What each task does. Dask makes codes when something is first asked of them."""
+
+
+def summed(sums: Sequence[S]) -> S:
+    """Return the sum of all, added in pairs of neighbours."""
+    while len(sums) > 1:
+        pairs = [sums[k : k + 2] for k in range(0, len(sums), 2)]
+        sums = [pair[0].merged(pair[1]) if len(pair) > 1 else pair[0] for pair in pairs]
+    return sums[0]
+
+
+@contextmanager
+def _said_plainly(task: object) -> Iterator[None]:
+    """Turn what an engine raises into a sentence, where there is one."""
+    try:
+        yield
+    except JointPMFError:
+        raise
+    except Exception as error:
+        text = str(error)
+        own = re.search(r"^jointpmf\.errors\.JointPMFError: (.+)$", text, re.MULTILINE)
+        if own:
+            raise JointPMFError(own[1].strip()) from None
+        is_lost = type(error).__name__ == "KilledWorker" or isinstance(error, MemoryError)
+        if is_lost or any(words in text for words in LOST):
+            step = STEPS.get(type(task), type(task).__name__)
+            raise JointPMFError(
+                f"workers died or ran out of memory while {step}: use smaller partitions, or "
+                "workers with more memory"
+            ) from error
+        raise
+
+
+class _Source(Protocol):
+    """A table of an engine."""
+
+    def levels(self) -> TableLevels:
+        """Return the levels of its columns."""
+
+    def coded(self, domain: Domain) -> AbstractContextManager[Parts]:
+        """Give its rows as codes, kept by the workers."""
+
+
+class _DaskSource:
+    """A Dask DataFrame."""
+
+    def __init__(self, frame: Any, names: list[str]) -> None:
+        self._pieces = [Piece(k, table, names) for k, table in enumerate(frame.to_delayed())]
+
+    def levels(self) -> TableLevels:
+        """Return the levels of its columns."""
+        return _dask_total(FindLevels(), self._pieces)
+
+    def coded(self, domain: Domain) -> AbstractContextManager[Parts]:
+        """Give its rows as codes, kept by the workers."""
+        return nullcontext(_DaskParts(domain, self._pieces))
+
+
+class _DaskParts:
+    """Parts that Dask's workers keep; the engine makes those of a lost worker again."""
+
+    def __init__(self, domain: Domain, pieces: Sequence[Any]) -> None:
+        import dask
+
+        self.domain = domain
+        task = MakePart(domain)
+        with _said_plainly(task):
+            self._parts = dask.persist(*_dask_shares(task, pieces))
+
+    def total(self, task: Task[S]) -> S:
+        """Return the sum of a task's results over all parts."""
+        return _dask_total(task, self._parts)
+
+
+def _dask_total(task: Any, items: Sequence[Any]) -> Any:
+    import dask
+
+    sums = _dask_shares(task, items)
+    while len(sums) > GROUP:  # the workers add first, group by group
+        sums = [dask.delayed(summed)(sums[k : k + GROUP]) for k in range(0, len(sums), GROUP)]
+    with _said_plainly(task):
+        return summed(dask.compute(*sums))
+
+
+def _dask_shares(task: Any, items: Sequence[Any]) -> list[Any]:
+    """Return what a task will make of each item.
+
+    The task is in the graph: what is scattered would be lost for good with a worker.
+    """
+    import cloudpickle
+    import dask
+
+    if len(cloudpickle.dumps(task)) * len(items) <= MAX_COPIES:
+        run = dask.delayed(partial(_share, task), pure=False)
+        return [run(item) for item in items]
+    carried = dask.delayed(task, traverse=False)
+    return [dask.delayed(_share)(carried, item) for item in items]
+
+
+def _share(task: Callable[[Any], Any], item: Any) -> Any:
+    """Return what a task makes of one item, on one thread: the engine runs several at a time."""
+    with limited_to(1):
+        return task(item)
+
+
+class _SparkSource:
+    """A Spark DataFrame."""
+
+    def __init__(self, frame: Any, names: list[str]) -> None:
+        from pyspark.sql.functions import col
+
+        if "connect" in type(frame).__module__:
+            raise JointPMFError(
+                "Spark Connect has no RDDs, which are needed: use a classic session"
+            )
+        # names of our own, because dots would mean fields; times as pandas would show them
+        plain = frame.toDF(*[f"x{n}" for n in range(len(frame.columns))])
+        self._frame = plain.select(
+            [
+                col(x).cast("timestamp_ntz") if kind == "timestamp" else col(x)
+                for name, (x, kind) in zip(frame.columns, plain.dtypes, strict=True)
+                if name in names
+            ]
+        )
+        self._names = names
+
+    def levels(self) -> TableLevels:
+        """Return the levels of its columns."""
+        return _spark_total(FindLevels(), self._results(FindLevels()))
+
+    @contextmanager
+    def coded(self, domain: Domain) -> Iterator[Parts]:
+        """Give its rows as codes, kept by the workers."""
+        from pyspark import StorageLevel
+
+        parts = self._results(MakePart(domain)).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            yield _SparkParts(domain, parts)
+        finally:
+            parts.unpersist()
+
+    def _results(self, task: Callable[[Piece], Any]) -> Any:
+        """Return what a task makes of each partition, as an RDD."""
+        results = partial(_arrow_results, task, self._names)
+        return self._frame.mapInArrow(results, "result binary").rdd.map(_result)
+
+
+class _SparkParts:
+    """Parts that Spark's workers keep; the engine makes those of a lost worker again."""
+
+    def __init__(self, domain: Domain, parts: Any) -> None:
+        self.domain = domain
+        self._parts = parts
+
+    def total(self, task: Task[S]) -> S:
+        """Return the sum of a task's results over all parts."""
+        return _spark_total(task, self._parts.map(partial(_spark_share, task)))
+
+
+def _spark_share(task: Callable[[Any], Any], item: Any) -> Any:
+    """Return what a task makes of one item, and keep what it has loaded out of Spark's way."""
+    share = _share(task, item)
+    _keep_loaded(type(task).__name__)
+    return share
+
+
+@cache
+def _keep_loaded(_kind: str) -> None:
+    # Spark collects garbage after every task, which would look at all of numba each time
+    gc.collect()
+    gc.freeze()
+
+
+def _arrow_results(
+    task: Callable[[Piece], Any], names: list[str], batches: Iterator[Any]
+) -> Iterator[Any]:
+    """Yield what a task makes of a partition, as Spark takes it, unless that is empty."""
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    found = [batch for batch in batches if len(batch)]
+    if not found:
+        return
+    index = TaskContext.get().partitionId()
+    table = pa.Table.from_batches(found).rename_columns(names)
+    result = pickle.dumps(_spark_share(task, Piece(index, table, names)))
+    if len(result) > MAX_BYTES:
+        raise JointPMFError(
+            f"partition {index} has {len(table)} rows, too many for Spark to keep together: "
+            "use smaller partitions"
+        )
+    yield pa.RecordBatch.from_pydict({"result": [result]})
+
+
+def _result(row: Any) -> Any:
+    return pickle.loads(row.result)
+
+
+def _spark_total(task: Any, shares: Any) -> Any:
+    with _said_plainly(task):
+        n_groups = -(-shares.getNumPartitions() // GROUP)
+        if n_groups > 1:  # the workers add first, group by group
+            shares = shares.mapPartitionsWithIndex(_numbered).groupByKey(n_groups)
+            groups = shares.mapValues(_summed_in_order).collect()
+            sums = [share for _, share in sorted(groups, key=itemgetter(0))]
+        else:
+            sums = shares.collect()  # in the order of the partitions
+    if not sums:
+        raise JointPMFError(EMPTY)
+    return summed(sums)
+
+
+def _numbered(partition: int, shares: Iterator[Any]) -> Iterator[tuple[int, tuple[int, Any]]]:
+    """Yield each share with its group, and its place in it."""
+    return ((partition // GROUP, (partition % GROUP, share)) for share in shares)
+
+
+def _summed_in_order(shares: Iterable[tuple[int, Any]]) -> Any:
+    return summed([share for _, share in sorted(shares, key=itemgetter(0))])

@@ -1,0 +1,349 @@
+"""Tables that are not in memory at once: rows in parts, and sums over the parts.
+
+Everything a fit asks of rows is a sum: counts of levels and of subsets, the expected counts of an
+EM step, rows drawn at random. So whoever holds the parts (a file, Dask, Spark) only has to
+run a *task* on each of them and to merge what comes out; a task is small, and so is its result.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
+
+from jointpmf.data.encoding import Codes
+from jointpmf.domain import Domain
+from jointpmf.errors import JointPMFError
+from jointpmf.fit.checkpoint import digest_of
+from jointpmf.fit.plan import LIFT, FitData, FitPlan
+from jointpmf.fit.subsets import check_countable
+from jointpmf.marginals.counting import Subset, count_tables
+from jointpmf.marginals.marginal_set import MarginalCounts, MarginalSet, names_of_order
+from jointpmf.marginals.tables import Table, add
+from jointpmf.pmf import JointPMF
+from jointpmf.rows.table import (
+    ColumnRows,
+    Stacks,
+    TableRows,
+    marginal_of_counts,
+    row_hashes,
+    rows_of_codes,
+)
+from jointpmf.solvers.em import EM
+from jointpmf.solvers.loop import Solution, Status, iterate
+from jointpmf.solvers.point import Point
+from jointpmf.solvers.starts.candidates import mixed
+
+logger = logging.getLogger("jointpmf")
+
+SAMPLE_ROWS, SAMPLE_CELLS = 50_000, 10**7
+"""Rows on which the start of a fit is found, about, and their cells."""
+
+SAMPLE_ITER = 100
+"""Iterations that the model of the sample gets: they cost little, and save passes over all."""
+
+SAMPLE_LIFT = 0.01
+"""Part of the marginals of all rows in a start that was found on some: what the sample did not
+see may happen."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a table, and which part of it they are."""
+
+    index: int
+    rows: TableRows
+
+    @classmethod
+    def of_codes(cls, index: int, codes: Codes, weights: np.ndarray | None = None) -> Part:
+        """Return a part of a table."""
+        return cls(index, ColumnRows.of_codes(codes, weights))
+
+    @classmethod
+    def to_keep(cls, index: int, codes: Codes) -> Part:
+        """Return a part that will be asked many times, so that some work is worth doing first."""
+        return cls(index, rows_of_codes(codes))
+
+    @property
+    def codes(self) -> Codes:
+        """Its rows as a table, in which those that were seen several times are once."""
+        return Codes(self.rows.domain, self.rows.columns.T)
+
+    def __sizeof__(self) -> int:
+        arrays = [array for array in vars(self.rows).values() if isinstance(array, np.ndarray)]
+        return object.__sizeof__(self) + sum(array.nbytes for array in arrays)
+
+
+class Sum(Protocol):
+    """What a task returns, of a size that does not grow with the rows."""
+
+    def merged(self, other: Self) -> Self:
+        """Return the sum over the parts of both."""
+
+
+S = TypeVar("S", bound=Sum)
+S_co = TypeVar("S_co", bound=Sum, covariant=True)
+
+
+class Task(Protocol[S_co]):
+    """What is done with each part; a small object that can travel."""
+
+    def __call__(self, part: Part) -> S_co:
+        """Return this part's share."""
+
+
+class Parts(Protocol):
+    """A table in parts, and who works on them."""
+
+    domain: Domain
+
+    def total(self, task: Task[S]) -> S:
+        """Return the sum of a task's results over all parts, always in the same order."""
+
+
+@dataclass(frozen=True)
+class LevelCounts:
+    """How often each level was seen, how many rows there are, and what they weigh."""
+
+    counts: np.ndarray
+    n_rows: int
+    weight: float
+    n_empty: int
+
+    def merged(self, other: LevelCounts) -> LevelCounts:
+        """Return the counts of both."""
+        return LevelCounts(
+            self.counts + other.counts,
+            self.n_rows + other.n_rows,
+            self.weight + other.weight,
+            self.n_empty + other.n_empty,
+        )
+
+
+@dataclass(frozen=True)
+class CountLevels:
+    """The task of counting levels."""
+
+    def __call__(self, part: Part) -> LevelCounts:
+        """Return the counts of a part."""
+        rows = part.rows
+        return LevelCounts(rows.counts, len(rows), rows.total, rows.n_empty)
+
+
+@dataclass(frozen=True)
+class RowHash:
+    """A number that tells tables apart, whatever the order of their rows."""
+
+    value: int
+
+    def merged(self, other: RowHash) -> RowHash:
+        """Return the hash of both."""
+        return RowHash((self.value + other.value) % 2**64)
+
+
+@dataclass(frozen=True)
+class HashRows:
+    """The task of hashing all rows."""
+
+    def __call__(self, part: Part) -> RowHash:
+        """Return the hash of a part, in which a row that was seen twice counts twice."""
+        hashes = row_hashes(part.rows.columns)
+        return RowHash(int((hashes * part.rows.weights.astype(np.uint64)).sum()))
+
+
+@dataclass(frozen=True)
+class SubsetCounts:
+    """How often each cell of each subset was seen."""
+
+    tables: list[Table]
+
+    def merged(self, other: SubsetCounts) -> SubsetCounts:
+        """Return the counts of both."""
+        return SubsetCounts([add(a, b) for a, b in zip(self.tables, other.tables, strict=True)])
+
+
+@dataclass(frozen=True)
+class CountSubsets:
+    """The task of counting subsets of the variables."""
+
+    subsets: Sequence[Subset]
+
+    def __call__(self, part: Part) -> SubsetCounts:
+        """Return the counts of a part."""
+        return SubsetCounts(count_tables(part.codes, self.subsets, part.rows.weights))
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What an EM step needs to know of rows: expected counts, and the log-likelihood."""
+
+    counts: np.ndarray
+    log_likelihood: float
+
+    def merged(self, other: Expected) -> Expected:
+        """Return the sums of both."""
+        return Expected(self.counts + other.counts, self.log_likelihood + other.log_likelihood)
+
+
+@dataclass(frozen=True)
+class Expect:
+    """The task of an E-step at one model."""
+
+    stack: np.ndarray
+    rank: int
+
+    def __call__(self, part: Part) -> Expected:
+        """Return the expected counts of a part."""
+        return Expected(*part.rows.expectation(self.rank).counts(self.stack))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some rows, and how often each was drawn."""
+
+    columns: np.ndarray
+    weights: np.ndarray
+
+    def merged(self, other: Sample) -> Sample:
+        """Return the rows of both."""
+        return Sample(
+            np.concatenate([self.columns, other.columns], axis=1),
+            np.concatenate([self.weights, other.weights]),
+        )
+
+
+@dataclass(frozen=True)
+class DrawSample:
+    """The task of drawing rows, each `rate` times its weight on average; or all of them."""
+
+    rate: float | None
+    seed: int
+
+    def __call__(self, part: Part) -> Sample:
+        """Return what is drawn of a part."""
+        weights = part.rows.weights
+        if self.rate is not None:
+            generator = np.random.default_rng((self.seed, part.index))
+            weights = generator.poisson(self.rate * weights).astype(np.float64)
+        drawn = np.flatnonzero(weights)
+        return Sample(part.rows.columns[:, drawn], weights[drawn])
+
+
+class PartedRows:
+    """Rows in parts, as EM sees them."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.domain = parts.domain
+
+    @cached_property
+    def levels(self) -> LevelCounts:
+        """How often each level was seen, and the size of it all."""
+        return self.parts.total(CountLevels())
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows."""
+        return self.levels.weight
+
+    @cached_property
+    def marginal(self) -> np.ndarray:
+        """The probability of each level of each variable."""
+        return marginal_of_counts(self.levels.counts, self.domain)
+
+    @property
+    def digest(self) -> str:
+        """What a checkpoint knows the table by: its size, its levels and a hash of its rows."""
+        levels = self.levels
+        sizes = (self.domain.names, self.domain.sizes, levels.n_rows, levels.n_empty, levels.weight)
+        return digest_of(*sizes, levels.counts, self.parts.total(HashRows()).value)
+
+    def expectation(self, rank: int) -> PartedExpectation:
+        """Return the E-step for models of a rank."""
+        return PartedExpectation(self.parts, rank)
+
+    def sample(self, size: int, seed: int) -> tuple[Codes, np.ndarray]:
+        """Return about so many rows, or all if they are no more, and how often each was drawn."""
+        rate = size / self.total if self.levels.n_rows > size else None
+        drawn = self.parts.total(DrawSample(rate, seed))
+        return Codes(self.domain, drawn.columns.T), drawn.weights
+
+    def marginals(self, order: int) -> MarginalSet:
+        """Return all marginals of an order, counted in one pass."""
+        check_countable(self.domain, order)
+        counts = MarginalCounts(self.domain, names_of_order(self.domain, order))
+        counts.tables = self.parts.total(CountSubsets(counts.subsets)).tables
+        return counts.to_marginals()
+
+
+class PartedExpectation(Stacks):
+    """The E-step over rows in parts: one pass, only sums come back."""
+
+    def __init__(self, parts: Parts, rank: int) -> None:
+        super().__init__(parts.domain, rank)
+        self._parts = parts
+
+    def counts(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return how often each level is expected with each component, and Σ log-likelihood."""
+        found = self._parts.total(Expect(stack, self.rank))
+        return found.counts, found.log_likelihood
+
+
+def fit_parted_rows(rows: PartedRows, plan: FitPlan, generator: np.random.Generator) -> Solution:
+    """Return the maximum-likelihood fit to rows in parts, its start found on a sample of them.
+
+    Every iteration is one or two passes over the parts, with the same steps as in memory.
+    """
+    begin = time.perf_counter()
+    check_levels(rows.domain, rows.levels.counts)
+    if isinstance(plan.start, JointPMF):
+        point, name = _possible(Point.of_pmf(plan.start), rows), "given: a JointPMF"
+    else:
+        sample, weights = rows.sample(sample_size(rows.domain), int(generator.integers(2**31)))
+        found = fit_to_sample(FitData.of_codes(sample, weights), plan, generator)
+        if found.status is Status.STOPPED:
+            return found
+        point, name = mixed(Point.of_pmf(found.pmf), rows.marginal, SAMPLE_LIFT), found.start
+    return fit_from(rows, plan, point, name, begin)
+
+
+def _possible(point: Point, rows: PartedRows) -> Point:
+    """Return a start under which all rows can happen."""
+    expectation = rows.expectation(len(point.weights))
+    if np.isfinite(expectation.counts(expectation.stack(point))[1]):
+        return point
+    logger.info("the start gives rows probability zero; a part of the marginals is mixed in")
+    return mixed(point, rows.marginal, LIFT)
+
+
+def check_levels(domain: Domain, counts: np.ndarray) -> None:
+    """Raise unless every column has an observed cell in a row that counts."""
+    if not counts.any():
+        raise JointPMFError("no row has an observed cell and a weight")
+    seen = np.add.reduceat(counts, domain.offsets[:-1]) > 0
+    if not seen.all():
+        raise JointPMFError(f"column {domain.names[int(seen.argmin())]!r} has no observed cell")
+
+
+def sample_size(domain: Domain) -> int:
+    """Return how many rows a start is found on."""
+    return min(SAMPLE_ROWS, max(SAMPLE_CELLS // len(domain), 1))
+
+
+def fit_to_sample(data: FitData, plan: FitPlan, generator: np.random.Generator) -> Solution:
+    """Return the fit to some rows, at which a fit to all of them may begin."""
+    first = replace(plan, options=plan.options | {"max_iter": SAMPLE_ITER, "callback": None})
+    found = first.run(data, generator)
+    return replace(found, start=f"{found.start}, on {data.rows.total:.0f} rows")
+
+
+def fit_from(rows: PartedRows, plan: FitPlan, point: Point, start: str, begin: float) -> Solution:
+    """Return the fit to rows in parts that begins at a point; `begin` is when it all began."""
+    em = EM(rows, plan.rank, plan.prior(rows))
+    solution = iterate(em, point, **plan.options, begin=begin)
+    return replace(solution, start=start)

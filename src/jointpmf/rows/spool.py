@@ -1,0 +1,153 @@
+"""Codes in a temporary file: rows that are read again and again, but never held all at once.
+
+A block has a fixed size, however much memory there is, so that the same rows give the same bits.
+Where rows repeat often, a block holds the distinct ones and how often each was seen.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from jointpmf.data.encoding import Codes, code_dtype
+from jointpmf.domain import Domain
+from jointpmf.errors import JointPMFError
+from jointpmf.model_file import reason_of
+from jointpmf.rows.parts import Part, S, Task
+from jointpmf.rows.table import ColumnRows
+
+BLOCK_BYTES, BYTES_BESIDE = 2**24, 16
+"""Memory of a block, and what a row takes of it beside its codes: a weight, a log-likelihood."""
+
+
+class _Block(NamedTuple):
+    """Where some rows are in the file; without weights each was seen once."""
+
+    place: int
+    n_rows: int
+    has_weights: bool
+    n_empty: int
+
+
+class Spool:
+    """A table in parts that lies in a temporary file, which is gone when the spool is closed.
+
+    Parameters
+    ----------
+    domain : Domain
+        What the codes are positions in.
+
+    Examples
+    --------
+    >>> domain = Domain.of_sizes([2, 2])
+    >>> with Spool(domain) as spool:
+    ...     spool.add(Codes(domain, np.array([[0, 1], [1, -1]])))
+    ...     spool.finish()
+    ...     [part.rows.columns.tolist() for part in spool.parts()]
+    [[[0, 1], [1, -1]]]
+    """
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        self.n_rows = 0
+        dtype = np.dtype(code_dtype(max(domain.sizes, default=1)))
+        size = max(BLOCK_BYTES // (len(domain) * dtype.itemsize + BYTES_BESIDE), 1)
+        self._columns, self._weights = np.empty((len(domain), size), dtype), np.empty(size)
+        self._filled = self._n_empty = 0
+        self._blocks: list[_Block] = []
+        with _writing():
+            self._file = tempfile.TemporaryFile(prefix="jointpmf-")  # noqa: SIM115  closed on exit
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def add(self, codes: Codes) -> None:
+        """Take more rows in."""
+        assert len(self._weights), "the spool is finished"
+        self.n_rows += codes.n_rows
+        begin = 0
+        while begin < codes.n_rows:
+            first = self._filled
+            count = min(codes.n_rows - begin, len(self._weights) - first)
+            self._columns[:, first : first + count] = codes.columns[:, begin : begin + count]
+            self._weights[first : first + count] = 1.0
+            self._filled += count
+            begin += count
+            if self._filled == len(self._weights):
+                self._empty_block(len(self._weights) // 2)
+
+    def finish(self) -> None:
+        """Write what is still in memory; no rows can be added any more."""
+        if self._filled or not self._blocks:
+            self._empty_block(-1)
+        self._columns, self._weights = self._columns[:, :0].copy(), self._weights[:0].copy()
+
+    def _empty_block(self, few: int) -> None:
+        """Write the block; but if it has only few distinct rows, keep those and go on filling."""
+        filled = Codes(self.domain, self._columns[:, : self._filled].T)
+        rows = ColumnRows.of_codes(filled, self._weights[: self._filled].copy())
+        self._n_empty += rows.n_empty
+        if len(rows) > few:
+            self._write(rows)
+            self._filled = 0
+        else:
+            self._columns[:, : len(rows)], self._weights[: len(rows)] = rows.columns, rows.weights
+            self._filled = len(rows)
+
+    def _write(self, rows: ColumnRows) -> None:
+        has_weights = bool((rows.weights != 1).any())
+        with _writing():
+            self._blocks.append(_Block(self._file.tell(), len(rows), has_weights, self._n_empty))
+            self._file.write(np.ascontiguousarray(rows.columns).data)
+            if has_weights:
+                self._file.write(np.ascontiguousarray(rows.weights).data)
+            self._file.flush()
+        self._n_empty = 0
+
+    @property
+    def n_parts(self) -> int:
+        """How many blocks were written."""
+        return len(self._blocks)
+
+    def parts(self, which: Iterable[int] | None = None) -> Iterator[Part]:
+        """Read the blocks, or some of them, one after the other."""
+        for index in range(self.n_parts) if which is None else which:
+            yield Part(index, self._read(self._blocks[index]))
+
+    def total(self, task: Task[S]) -> S:
+        """Return the sum of a task's results over all blocks, in their order."""
+        parts = self.parts()
+        found = task(next(parts))
+        for part in parts:
+            found = found.merged(task(part))
+        return found
+
+    def _read(self, block: _Block) -> ColumnRows:
+        columns = np.empty((len(self.domain), block.n_rows), self._columns.dtype)
+        weights = np.ones(block.n_rows)
+        self._file.seek(block.place)
+        self._file.readinto(columns.reshape(-1).view(np.uint8).data)
+        if block.has_weights:
+            self._file.readinto(weights.view(np.uint8).data)
+        return ColumnRows(self.domain, columns, weights, block.n_empty)
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Turn a full or missing temporary folder into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        folder = os.environ.get("TMPDIR") or tempfile.gettempdir()
+        raise JointPMFError(
+            f"cannot keep codes in the temporary folder {folder}: {reason_of(error)}; set TMPDIR "
+            "to another"
+        ) from None

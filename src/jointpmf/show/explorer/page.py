@@ -1,0 +1,155 @@
+"""The explorer: a model as one HTML page that answers clicks, with nothing to install or fetch.
+
+The page is explorer_page/page.html with the style, the scripts and the model written into it. The
+numbers are float64 as they are, so that the page and the library agree. Names and levels are data
+in the page and never markup: see `_json`, and the policy that lets nothing run but our own script.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from jointpmf.command.arguments import evidence_of
+from jointpmf.domain import Domain, Variable, matching_level, text_of
+from jointpmf.errors import JointPMFError
+from jointpmf.model_file import PathLike, atomic_output, checked_path
+from jointpmf.show.html import base64_text, escaped, policy, unicode_text
+
+PAGE = files("jointpmf.show.explorer") / "assets"
+
+SCRIPTS = (
+    "model.js",
+    "text.js",
+    "evidence.js",
+    "address.js",
+    "cards.js",
+    "dependencies.js",
+    "tables.js",
+    "components.js",
+    "rows.js",
+    "code.js",
+    "start.js",
+)
+"""One script in the page, in this order: a file uses what those above it define."""
+
+AS_ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+"""What could end a script element or a line of a script, in JSON texts."""
+
+
+def write_page(
+    path: PathLike,
+    domain: Domain,
+    weights: np.ndarray,
+    factors: Sequence[np.ndarray],
+    model: PathLike | None = None,
+) -> None:
+    """Write the page of a model; the file appears whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        Where to.
+    domain, weights, factors
+        The model, as in `JointPMF`.
+    model : path, optional
+        The model's file, which the queries that the page shows as code read; by default `path`
+        with the suffix .safetensors.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> domain = Domain([Variable("coin", ("heads", "tails"))])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_page(f"{folder}/coin.html", domain, np.ones(1), [np.full((2, 1), 0.5)])
+    ...     "<title>coin</title>" in Path(folder, "coin.html").read_text()
+    True
+    """
+    if model is None:
+        model = os.path.splitext(os.path.basename(checked_path(path)))[0] + ".safetensors"
+    content = page_bytes(domain, weights, factors, model)
+    with atomic_output(path) as file:
+        file.write(content)
+
+
+def page_bytes(
+    domain: Domain, weights: np.ndarray, factors: Sequence[np.ndarray], model: PathLike
+) -> bytes:
+    """Return the page of a model as it is written to a file.
+
+    Examples
+    --------
+    >>> coin = Domain([Variable("coin", ("heads", "tails"))])
+    >>> page_bytes(coin, np.ones(1), [np.full((2, 1), 0.5)], "coin.safetensors")[:15]
+    b'<!doctype html>'
+    """
+    if not len(domain):
+        raise JointPMFError("a model without variables cannot be explored")
+    style = _source("page.css")
+    script = "\n".join(['"use strict";', *map(_source, SCRIPTS)])
+    text = Template(_source("page.html")).substitute(
+        policy=policy(style, script),
+        title=escaped(Path(model).stem, width=10**6),
+        style=style,
+        script=script,
+        description=_json(_description(domain, len(weights), unicode_text(os.fspath(model)))),
+        numbers=base64_text(
+            np.concatenate([weights, *map(np.ravel, factors)]).astype("<f8").tobytes()
+        ),
+    )
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise JointPMFError("a name or a level holds text that is not Unicode") from None
+
+
+def _source(name: str) -> str:
+    return PAGE.joinpath(name).read_text(encoding="utf-8")
+
+
+def _json(content: Any) -> str:
+    """Return JSON that can stand inside a script element, whatever its texts are."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.translate(AS_ESCAPES)
+
+
+def _description(domain: Domain, rank: int, model: str) -> dict[str, Any]:
+    variables = [_variable(variable, domain) for variable in domain]
+    return {"model": model, "rank": rank, "variables": variables}
+
+
+def _variable(variable: Variable, domain: Domain) -> dict[str, Any]:
+    """Return what the page needs of a variable; what is absent follows from the levels' texts."""
+    texts = [text_of(level) for level in variable.levels]
+    if len(set(texts)) < len(texts):  # as of 1 and "1"
+        texts = [repr(level) for level in variable.levels]
+    described: dict[str, Any] = {"name": variable.name, "levels": texts}
+    if not all(type(level) is str for level in variable.levels):
+        described["literals"] = [repr(level) for level in variable.levels]
+    if variable.values is not None and {type(level) for level in variable.levels} != {bool}:
+        described["values"] = variable.values
+    codes = range(variable.size)
+    if untyped := [code for code in codes if not _is_typed(domain, variable, code, texts[code])]:
+        described["untyped"] = untyped
+    return described
+
+
+def _is_typed(domain: Domain, variable: Variable, code: int, text: str) -> bool:
+    """Tell whether the command's `--given name=text` means this very level."""
+    if "\0" in variable.name + text:
+        return False
+    if "=" in variable.name or variable.name != variable.name.strip():
+        try:
+            given = evidence_of(domain, [f"{variable.name}={text}"])
+        except JointPMFError:
+            return False
+        return given == {variable.name: [variable.levels[code]]}
+    found = matching_level(variable, text.strip())
+    return found is not None and variable.code(found) == code

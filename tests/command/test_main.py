@@ -1,0 +1,690 @@
+"""The installed command, run as a person would run it."""
+
+import io
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import jointpmf as jp
+from jointpmf.command import demo
+from jointpmf.command.main import app, main
+from jointpmf.data.datasets import anes96
+from jointpmf.model_file import read_about
+
+COMMAND = str(Path(sys.executable).with_name("jointpmf"))
+ENVIRONMENT = os.environ | {"COLUMNS": "100", "NO_COLOR": "1"}
+NAMES = [
+    "fit",
+    "query",
+    "explore",
+    "report",
+    "impute",
+    "plan",
+    "sample",
+    "score",
+    "info",
+    "identify",
+    "demo",
+    "version",
+]
+
+
+def run(*arguments, **options):
+    options = {"capture_output": True, "text": True, "env": ENVIRONMENT, "timeout": 120} | options
+    return subprocess.run([COMMAND, *map(str, arguments)], **options)
+
+
+@pytest.fixture
+def inside(capsys, monkeypatch):
+    """Run the command in this process, which is quicker; return its code, stdout and stderr."""
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def call(*arguments, stdin=b""):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        return ended.value.code, *capsys.readouterr()
+
+    return call
+
+
+def survey():
+    """Return 300 people, some of whose answers are not known."""
+    generator = np.random.default_rng(0)
+    kind = generator.random(300) < 0.5
+    table = pl.DataFrame(
+        {
+            "party": np.where(generator.random(300) < 0.9, kind, ~kind),
+            "age": generator.integers(18, 90, 300) + 0.5,
+            "member": np.where(kind, "yes", "no"),
+            "rating": np.where(kind, generator.integers(3, 6, 300), generator.integers(1, 4, 300)),
+        }
+    ).with_columns(pl.when("party").then(pl.lit("left")).otherwise(pl.lit("right")).alias("party"))
+    hidden = pl.Series(generator.random(300) < 0.2)
+    return table.with_columns(pl.when(~hidden).then("rating").alias("rating"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("command")
+    survey().write_csv(path / "survey.csv")
+    options = ["--rank", "2", "--bins", "age=4"]
+    with pytest.raises(SystemExit) as ended:
+        main(["fit", f"{path}/survey.csv", "-o", f"{path}/model.safetensors", *options])
+    assert ended.value.code == 0
+    return path
+
+
+def test_the_demo_beats_the_most_common_answer_and_shows_queries():
+    result = run("demo")
+    assert result.returncode == 0, result.stderr
+    total = next(line for line in result.stdout.splitlines() if "│ all" in line)
+    gain = float(total.split("│")[-2])
+    assert gain > 5
+    assert result.stdout.count(">>> pmf.") == len(demo.QUERIES) == 3
+    assert "Dole" in result.stdout
+
+
+def test_the_demo_for_machines(inside):
+    code, out, _ = inside("demo", "--json")
+    assert code == 0
+    assert {"name", "n_hidden", "most_common", "predicted"} == set(json.loads(out)["questions"][0])
+
+
+def test_the_version_and_the_help():
+    assert run("version").stdout.strip() == jp.__version__
+    assert json.loads(run("version", "--json").stdout) == {"version": jp.__version__}
+    result = run("--help")
+    assert result.returncode == 0
+    for word in (*NAMES, "jointpmf demo"):
+        assert word in result.stdout
+    bare = run()
+    assert (bare.returncode, bare.stderr) == (2, "")
+    assert "Usage" in bare.stdout
+
+
+def test_the_help_loads_nothing_heavy():
+    code = (
+        "import sys, jointpmf.command.main; print([m for m in "
+        "('numpy', 'numba', 'polars', 'pandas', 'scipy', 'sklearn') if m in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout.strip() == "[]", result.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_help_of_each_command_has_an_example_and_json(inside, name):
+    code, out, _ = inside(name, "--help")
+    assert code == 0
+    assert "Example:" in out
+    assert f"jointpmf {name}" in out
+    assert "--json" in out
+    assert [command.callback.__name__ for command in app.registered_commands] == NAMES
+
+
+def test_completion_names_the_commands():
+    environment = ENVIRONMENT | {
+        "_JOINTPMF_COMPLETE": "complete_bash",
+        "COMP_WORDS": "jointpmf i",
+        "COMP_CWORD": "1",
+    }
+    assert run(env=environment).stdout.split() == ["impute", "info", "identify"]
+
+
+def test_an_unknown_command_is_a_usage_error():
+    result = run("dance")
+    assert result.returncode == 2
+    assert result.stderr == "jointpmf: no such command 'dance'; see jointpmf --help\n"
+
+
+def test_a_fit_from_csv_says_how_it_went_and_can_be_asked(folder):
+    model = folder / "again.safetensors"
+    result = run("fit", folder / "survey.csv", "-o", model, "--rank", 2, "--bins", "age=4")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("The objective stopped improving.\n300 rows, 4 variables")
+    assert model.read_bytes() == (folder / "model.safetensors").read_bytes()
+    bins = {"age": 4}
+    expected = jp.fit_rows(survey(), 2, bins=bins, random_state=0).pmf
+    found = jp.load(model)
+    assert found.domain == expected.domain
+    np.testing.assert_array_equal(found.weights, expected.weights)
+    asked = run("query", model, "--of", "rating", "--given", "member=yes", "--given", "age=20")
+    assert asked.stdout.startswith(
+        f"rating, given member = yes, age = {found.domain['age'].levels[0]}"
+    )
+    assert asked.stdout.count("█") > 10
+    assert "mean" in asked.stdout
+
+
+def test_the_rank_is_found_by_itself(folder, tmp_path, inside):
+    model = tmp_path / "m.safetensors"
+    code, out, err = inside("fit", folder / "survey.csv", "-o", model, "--drop", "age", "--json")
+    assert (code, err) == (0, "")
+    said = json.loads(out)
+    assert said["converged"]
+    assert said["rank"] == jp.load(model).rank
+    assert said["about"] == read_about(model)
+    assert {"method", "rows", "rank", "status", "objective", "seed", "library"} <= set(
+        said["about"]
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["t.tsv", "t.csv.gz", "t.csv.zst", "t.parquet", "t.ndjson", "t.ndjson.gz", "t.data"]
+)
+def test_every_kind_of_table_gives_the_same_model(folder, tmp_path, inside, name):
+    path = tmp_path / name
+    table = survey()
+    squeeze = {"gz": "gzip", "zst": "zstd"}.get(name.split(".")[-1], "uncompressed")
+    if "ndjson" in name:
+        table.write_ndjson(path, compression=squeeze)
+    elif "parquet" in name:
+        table.write_parquet(path)
+    else:
+        separator = {"t.tsv": "\t", "t.data": ";"}.get(name, ",")
+        table.write_csv(path, separator=separator, compression=squeeze, check_extension=False)
+    model = tmp_path / "m.safetensors"
+    code, _, err = inside("fit", path, "-o", model, "--rank", 2, "--bins", "age=4")
+    assert code == 0, err
+    assert model.read_bytes() == (folder / "model.safetensors").read_bytes()
+
+
+def test_stdin_and_stdout_do_as_files(folder):
+    content = (folder / "survey.csv").read_bytes()
+    options = ("--rank", 2, "--bins", "age=4")
+    fitted = run("fit", "-", "-o", "-", *options, input=content, text=False)
+    assert fitted.stdout == (folder / "model.safetensors").read_bytes()
+    assert b"Written to stdout" in fitted.stderr
+    shown = run("info", "-", "--json", input=fitted.stdout, text=False)
+    assert json.loads(shown.stdout)["rank"] == 2
+    model = folder / "model.safetensors"
+    scored = run("score", model, "-", input=content, text=False)
+    assert scored.stdout.count(b"\n") == 301
+
+
+def test_larger_than_a_batch(folder, tmp_path, inside, monkeypatch):
+    model, data = folder / "model.safetensors", folder / "survey.csv"
+
+    def everything():
+        found = []
+        for method in ("likelihood", "marginals"):
+            options = ("--rank", 2, "--bins", "age=4", "--method", method)
+            assert inside("fit", data, "-o", tmp_path / "m", *options)[0] == 0
+            found.append((tmp_path / "m").read_bytes())
+        found += [inside(name, model, data) for name in ("impute", "score")]
+        return [*found, inside("score", model, data, "--worst", 5)]
+
+    at_once = everything()
+    monkeypatch.setattr("jointpmf.data.table_files.BATCH_CELLS", 280)
+    assert everything() == at_once
+
+
+def test_a_bad_row_is_named_in_any_batch(folder, tmp_path, inside, monkeypatch):
+    monkeypatch.setattr("jointpmf.data.table_files.BATCH_CELLS", 280)
+    bad = tmp_path / "bad.csv"
+    bad.write_text((folder / "survey.csv").read_text() + "left,20,maybe,3\n")
+    code, _, err = inside("score", folder / "model.safetensors", bad)
+    assert code == 2
+    assert "'member' holds 'maybe' in row 300" in err
+
+
+class TestMemory:
+    """With codes on disk a fit is the same, and what cannot be done is said."""
+
+    def fit(self, inside, data, path, *options):
+        code, _, err = inside("fit", data, "-o", path, "--tol", 1e-12, *options)
+        assert code == 0, err
+        return jp.load(path), read_about(path), err
+
+    @pytest.fixture
+    def crowded(self, monkeypatch):
+        """Leave no room for rows."""
+        monkeypatch.setattr("jointpmf.command.fit.FitJob._bytes_per_row", lambda *asked: 10**13)
+        monkeypatch.setattr("jointpmf.rows.spool.BLOCK_BYTES", (4 + 16) * 50)
+        monkeypatch.setattr("jointpmf.rows.parts.SAMPLE_ROWS", 100)
+        monkeypatch.setattr("jointpmf.data.table_files.BATCH_BYTES", 1000)
+
+    @pytest.mark.parametrize("memory", [(), ("--memory", "3GB")])
+    def test_rows_on_disk_give_the_same_model(
+        self, folder, tmp_path, inside, crowded, monkeypatch, memory
+    ):
+        options = ("--rank", 2, "--bins", "age=4", "--smoothing", 0.5, *memory)
+        pmf, about, _ = self.fit(inside, folder / "survey.csv", tmp_path / "disk", *options)
+        assert about["start"].endswith(" rows, then in steps")
+        monkeypatch.setattr("jointpmf.command.fit.FitJob._bytes_per_row", lambda *asked: 1)
+        other, beside, _ = self.fit(inside, folder / "survey.csv", tmp_path / "memory", *options)
+        assert "sample" not in beside["start"]
+        assert about["rows"] == beside["rows"] == "300"
+        assert float(about["objective"]) == pytest.approx(float(beside["objective"]), abs=1e-8)
+        assert pmf.domain == other.domain
+
+    def test_the_rank_is_found_on_a_sample_which_is_said(self, folder, tmp_path, inside, crowded):
+        data, path = folder / "survey.csv", tmp_path / "model"
+        code, _, err = inside("fit", data, "-o", path, "--bins", "age=4", "--memory", "3GB")
+        assert code == 0
+        assert "a sample of 1 of the 300 rows was fitted" in err
+        assert read_about(path)["start"].endswith("on a sample of 1 rows")
+        assert "--rank N" in err
+
+    def test_a_folder_of_parquet_files_is_one_table(self, folder, tmp_path, inside):
+        table = pl.read_csv(folder / "survey.csv")
+        parts = tmp_path / "parts"
+        parts.mkdir()
+        table[:100].write_parquet(parts / "a.parquet")
+        table[100:].write_parquet(parts / "b.parquet")
+        table.write_parquet(tmp_path / "whole.parquet")
+        options = ("--rank", 2, "--bins", "age=4")
+        pmf, about, _ = self.fit(inside, parts, tmp_path / "one", *options)
+        whole, beside, _ = self.fit(inside, tmp_path / "whole.parquet", tmp_path / "two", *options)
+        assert about == beside
+        assert all(np.array_equal(a, b) for a, b in zip(pmf.factors, whole.factors, strict=True))
+
+    def test_it_is_measured_before_the_table_is_read(self, folder, tmp_path, inside):
+        code, _, err = inside("fit", folder / "none.csv", "-o", tmp_path / "m", "--memory", "9MB")
+        assert code == 2
+        assert "--memory 9MB is too little: the command itself needs about" in err
+
+    @pytest.mark.parametrize("text", ["much", "", "-1GB", "2XB", "1.2.3GB", "GB", "nan"])
+    def test_nonsense_is_refused(self, folder, tmp_path, inside, text):
+        data = folder / "survey.csv"
+        code, _, err = inside("fit", data, "-o", tmp_path / "m", f"--memory={text}")
+        assert code == 2
+        assert "write memory as 500MB, 2GB or 1.5GiB, not" in err
+
+    def test_marginals_that_do_not_fit_are_refused(self, folder, tmp_path, inside, monkeypatch):
+        options = ("--memory", "3GB", "--method", "marginals", "--rank", 2, "--bins", "age=4")
+        data = folder / "survey.csv"
+        assert inside("fit", data, "-o", tmp_path / "m", *options)[0] == 0
+        monkeypatch.setattr("jointpmf.command.fit.BYTES_PER_COUNT", 10**10)
+        code, _, err = inside("fit", data, "-o", tmp_path / "m", *options)
+        assert code == 2
+        assert "too many for --memory 3GB; lower --order" in err
+
+    def test_a_model_that_does_not_fit_is_refused(self, folder, tmp_path, inside):
+        options = ("-o", tmp_path / "m", "--rank", 10**7, "--bins", "age=4", "--memory", "3GB")
+        code, _, err = inside("fit", folder / "survey.csv", *options)
+        assert code == 2
+        assert "a model of rank 10000000 over 13 levels is too large for --memory 3GB" in err
+
+    @pytest.mark.parametrize("option", ["--max-iter", "--smoothing", "--tol"])
+    def test_bad_limits_are_refused_also_from_disk(self, folder, tmp_path, inside, crowded, option):
+        options = ("-o", tmp_path / "m", "--rank", 2, "--bins", "age=4", f"{option}=-1")
+        code, _, err = inside("fit", folder / "survey.csv", *options)
+        assert code == 2
+        assert "at least 0, not -1" in err
+
+    def test_no_iteration_is_the_start(self, folder, tmp_path, inside, crowded):
+        options = ("--rank", 2, "--bins", "age=4", "--max-iter", 0)
+        code, _, _ = inside("fit", folder / "survey.csv", "-o", tmp_path / "m", *options)
+        assert code == 3
+        assert read_about(tmp_path / "m")["iterations"] == "0"
+
+    def test_what_cannot_be_read_within_it_is_refused(self, folder, tmp_path, inside):
+        pl.read_csv(folder / "survey.csv").write_csv(tmp_path / "t.csv.zst", compression="zstd")
+        options = ("-o", tmp_path / "m", "--rank", 2, "--bins", "age=4")
+        assert inside("fit", tmp_path / "t.csv.zst", *options)[0] == 0
+        code, _, err = inside("fit", tmp_path / "t.csv.zst", *options, "--memory", "3GB")
+        assert code == 2
+        assert "packed by zstandard" in err
+
+    def test_it_belongs_to_rows(self, tmp_path, inside):
+        code, _, err = inside(
+            "fit", "--marginals", "a.csv", "-o", tmp_path / "m", "--memory", "3GB"
+        )
+        assert code == 2
+        assert "--memory belong to rows" in err
+
+    def test_an_interrupt_leaves_no_spool(self, folder, tmp_path, inside, crowded, monkeypatch):
+        spools = []
+
+        def interrupted(spool, plan, generator):
+            spools.append(spool)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("jointpmf.command.fit.fit_spool", interrupted)
+        options = ("-o", tmp_path / "m", "--rank", 2, "--bins", "age=4")
+        assert inside("fit", folder / "survey.csv", *options)[0] == 130
+        assert spools[0]._file.closed
+
+
+def test_published_tables(tmp_path, inside):
+    truth = jp.random_pmf(jp.Domain.of_sizes([2, 3, 2, 3]), rank=2, random_state=0)
+    for marginal in truth.marginals(order=3):
+        rows = [
+            dict(zip(marginal.names, place, strict=True)) | {"probability": share}
+            for place, share in np.ndenumerate(marginal.table)
+        ]
+        pl.DataFrame(rows).write_csv(tmp_path / f"{'-'.join(marginal.names)}.csv")
+    tables = sorted(tmp_path.glob("*.csv"))
+    model = tmp_path / "m.safetensors"
+    code, out, err = inside("fit", "--marginals", *tables, "-o", model, "--rank", 2)
+    assert code == 0, err
+    assert "4 tables" in out
+    assert jp.factor_error(truth, jp.load(model)) < 1e-10
+
+
+def test_counts_of_text_keep_their_order(tmp_path, inside):
+    (tmp_path / "t.csv").write_text("age,sick,count\nyoung,no,8.5\nold,no,1\nold,yes,3\n")
+    model = tmp_path / "m.safetensors"
+    code, _, err = inside("fit", "--marginals", tmp_path / "t.csv", "-o", model, "--rank", 1)
+    assert code == 0, err
+    assert jp.load(model).domain["age"].levels == ("young", "old")
+
+
+def test_a_fit_that_is_cut_short_is_written_and_ends_with_three(folder, tmp_path, inside):
+    model = tmp_path / "m.safetensors"
+    arguments = ("fit", folder / "survey.csv", "-o", model, "--rank", 3, "--bins", "age=4")
+    code, out, _ = inside(*arguments, "--max-iter", 1, "--tol", 0)
+    assert code == 3
+    assert out.startswith(jp.Status.MAX_ITER.value)
+    assert f"Written to {model}" in out.replace("\n", "")
+    assert jp.load(model).rank == 3
+    code, out, _ = inside(*arguments, "--max-iter", 1, "--tol", 0, "--json")
+    assert (code, json.loads(out)["converged"]) == (3, False)
+
+
+@pytest.fixture(scope="module")
+def endless(tmp_path_factory):
+    """A table whose fit, with no tolerance, goes on for minutes."""
+    path = tmp_path_factory.mktemp("endless") / "rows.csv"
+    truth = jp.random_pmf(jp.Domain.of_sizes([6] * 10), 8, 0)
+    truth.sample(20_000, random_state=0).write_csv(path)
+    return path
+
+
+def test_ctrl_c_writes_the_best_model_so_far(endless, tmp_path):
+    """The progress on a terminal tells when to press it."""
+    model = tmp_path / "m.safetensors"
+    options = ["--rank", "12", "--tol", "0", "--max-iter", "1000000"]
+    mine, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [COMMAND, "fit", str(endless), "-o", str(model), *options],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env=ENVIRONMENT | {"TERM": "xterm"},
+        text=True,
+    )
+    os.close(theirs)
+    seen = b""
+    while not re.search(rb"iteration \d+, objective .* left", seen):
+        seen += os.read(mine, 10_000)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    os.close(mine)
+    assert process.returncode == 3
+    assert out.startswith(jp.Status.STOPPED.value)
+    assert jp.load(model).rank == 12
+    assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
+
+
+def test_an_interrupt_between_the_iterations_writes_the_best_too(
+    folder, tmp_path, inside, monkeypatch
+):
+    def interrupted(codes, rank, callback, **_):
+        solution = jp.fit_rows(codes, rank, callback=callback, random_state=0)
+        assert solution.n_iter > 0
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("jointpmf.command.fit.fit_rows", interrupted)
+    model = tmp_path / "m.safetensors"
+    arguments = ("fit", folder / "survey.csv", "-o", model, "--rank", 2, "--bins", "age=4")
+    code, out, _ = inside(*arguments)
+    assert (code, jp.load(model).rank) == (3, 2)
+    assert out.startswith(jp.Status.STOPPED.value)
+
+
+def test_an_interrupt_before_there_is_a_model_writes_nothing(folder, tmp_path, inside, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("jointpmf.command.fit.fit_rows", interrupted)
+    arguments = ("fit", folder / "survey.csv", "-o", tmp_path / "m", "--rank", 2, "--drop", "age")
+    code, out, err = inside(*arguments)
+    assert (code, out) == (130, "")
+    assert err == "jointpmf: interrupted before there was anything to write\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_answers_are_those_of_the_library(folder, inside):
+    model = folder / "model.safetensors"
+    pmf = jp.load(model)
+    code, out, _ = inside("query", model, "--of", "rating", "--given", "party=left|right", "--json")
+    assert code == 0
+    said = json.loads(out)
+    shares = [row["probability"] for row in said["distribution"]]
+    np.testing.assert_allclose(shares, pmf.marginal(["rating"]).table(), atol=1e-12)
+    assert said["mean"] == pytest.approx(pmf.expectation([[None] * 4], "rating")[0])
+    code, out, _ = inside("query", model, "--of", "party", "--of", "member", "--json")
+    table = pmf.marginal(["party", "member"]).table()
+    said = {
+        tuple(row["levels"].values()): row["probability"] for row in json.loads(out)["distribution"]
+    }
+    assert said["right", "no"] == pytest.approx(table[1, 0])
+    code, out, _ = inside("query", model, "--of", "party", "--of", "member")
+    assert f"{100 * table[1, 0]:.1f} %" in out
+    code, out, _ = inside(
+        "query", model, "--of", "party", "--of", "member", "--of", "rating", "--top", 3
+    )
+    assert "and 17 less likely ones" in out
+
+
+def test_levels_are_matched_by_their_text(tmp_path, inside):
+    import datetime
+
+    domain = jp.Domain(
+        [
+            jp.Variable("sure", (False, True)),
+            jp.Variable("size", (0.5, 2.0)),
+            jp.Variable("day", (datetime.date(2020, 1, 31), datetime.date(2020, 2, 1))),
+            jp.Variable("a=b", ("x|y", "x", "y")),
+        ]
+    )
+    pmf = jp.random_pmf(domain, 2, 0)
+    model = tmp_path / "m.safetensors"
+    pmf.save(model)
+    cases = {
+        "sure=True": {"sure": True},
+        "sure=false": {"sure": False},
+        "size=2": {"size": 2.0},
+        "size=.5|2.0": {"size": {0.5, 2.0}},
+        "day=2020-02-01": {"day": datetime.date(2020, 2, 1)},
+        "a=b=x|y": {"a=b": "x|y"},
+        "a=b=y|x": {"a=b": {"x", "y"}},
+    }
+    for text, evidence in cases.items():
+        asked = next(name for name in domain.names if name not in evidence)
+        code, out, err = inside("query", model, "--of", asked, "--given", text, "--json")
+        assert code == 0, err
+        shares = [row["probability"] for row in json.loads(out)["distribution"]]
+        expected = pmf.condition(evidence).marginal([asked]).table()
+        np.testing.assert_allclose(shares, expected, atol=1e-12)
+    rows = "sure,size,day,a=b\ntrue,2,2020-02-01,x|y\n,0.50,,y\n"
+    code, out, err = inside("score", model, "-", stdin=rows.encode())
+    assert code == 0, err
+    one = {"sure": [True], "size": [2.0], "day": [datetime.date(2020, 2, 1)], "a=b": ["x|y"]}
+    first = float(out.splitlines()[1].split(",")[1])
+    assert first == pytest.approx(pmf.log_probability(pl.DataFrame(one))[0])
+
+
+def test_draws_can_be_scored_again(folder, tmp_path, inside):
+    model, rows = folder / "model.safetensors", tmp_path / "rows.csv.gz"
+    code, out, _ = inside("sample", model, "-n", 50, "--given", "member=yes", "-o", rows)
+    assert (code, out) == (0, f"50 rows written to {rows}.\n")
+    assert pl.read_csv(rows)["member"].to_list() == ["yes"] * 50
+    code, out, _ = inside("score", model, rows, "-o", tmp_path / "s.ndjson", "--json")
+    assert code == 0
+    assert json.loads(out)["rows"] == 50
+    logs = pl.read_ndjson(tmp_path / "s.ndjson")["log_probability"]
+    expected = jp.load(model).log_probability(pl.read_csv(rows))
+    np.testing.assert_allclose(logs, expected)
+    assert json.loads(inside("sample", model, "-n", 1, "--json")[1])["member"] in ("yes", "no")
+
+
+def test_the_least_likely_rows_come_first(folder, inside):
+    model, data = folder / "model.safetensors", folder / "survey.csv"
+    logs = jp.load(model).log_probability(survey())
+    code, out, _ = inside("score", model, data, "--worst", 3, "--json")
+    said = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert said[0]["row"] == logs.argmin()
+    assert [row["log_probability"] for row in said] == pytest.approx(sorted(logs)[:3])
+    code, out, _ = inside("score", model, data, "--worst", 3)
+    assert out.splitlines()[1].split()[:2] == [str(logs.argmin()), f"{logs.min():.2f}"]
+
+
+@pytest.mark.parametrize("strategy", ["mode", "median", "expectation", "sample"])
+def test_holes_are_filled_and_nothing_else(folder, tmp_path, inside, strategy):
+    data = survey().with_columns(pl.Series("note", [f"007,{k}" for k in range(300)]))
+    data.write_csv(tmp_path / "holes.csv")
+    model, out_file = folder / "model.safetensors", tmp_path / "full.parquet"
+    code, out, err = inside(
+        "impute", model, tmp_path / "holes.csv", "-o", out_file, "--strategy", strategy, "--json"
+    )
+    assert code == 0, err
+    said = json.loads(out)
+    assert (said["rows"], said["filled"]) == (300, data["rating"].null_count())
+    filled = pl.read_parquet(out_file)
+    assert filled.columns == data.columns
+    assert filled.null_count().sum_horizontal().item() == 0
+    assert filled.drop("rating").equals(data.drop("rating"))
+    known = data["rating"].is_not_null()
+    assert (filled["rating"].filter(known) == data["rating"].filter(known)).all()
+
+
+def test_unknown_levels_can_be_taken_for_missing(folder, inside):
+    rows = b"party,rating\ngreen,3\n"
+    code, out, err = inside(
+        "impute", folder / "model.safetensors", "-", "--unknown", "missing", stdin=rows
+    )
+    assert code == 0, err
+    assert out.splitlines()[1] in ("left,3", "right,3")
+
+
+def test_what_is_known_about_a_model(folder, tmp_path, inside):
+    model = folder / "model.safetensors"
+    code, out, _ = inside("info", model)
+    assert code == 0
+    for word in (
+        "rating",
+        "1, 2, 3, 4, 5",
+        "likelihood",
+        "300",
+        "The objective stopped improving.",
+    ):
+        assert word in out
+    said = json.loads(inside("info", model, "--json")[1])
+    assert said["about"]["rows"] == "300"
+    assert [v["name"] for v in said["variables"]] == ["party", "age", "member", "rating"]
+    jp.load(model).save(tmp_path / "bare")
+    code, out, _ = inside("info", tmp_path / "bare")
+    assert code == 0
+    assert re.search(r"rank +2", out)
+
+
+def test_is_it_unique(folder, inside):
+    code, out, _ = inside("identify", "--sizes", "4,4,4,4,4", "--order", 2, "--rank", 3)
+    assert code == 0
+    assert " ".join(out.split()) == str(jp.identifiability(jp.Domain.of_sizes([4] * 5), 3, order=2))
+    said = json.loads(inside("identify", folder / "model.safetensors", "--json")[1])
+    assert said["identifiable"] is True
+    assert said["rank"] == 2
+
+
+def test_warnings_of_the_library_are_lines_on_stderr(tmp_path, inside):
+    (tmp_path / "t.csv").write_text("a,b,count\n0,0,3\n0,1,1\n1,0,2\n1,1,4\n")
+    code, _, err = inside(
+        "fit", "--marginals", tmp_path / "t.csv", "-o", tmp_path / "m", "--rank", 2
+    )
+    assert code == 0
+    assert err.startswith("jointpmf: rank 2 is not identifiable")
+
+
+def test_a_full_disk_behind_stdout_is_one_sentence(folder):
+    for arguments in (["query", "--of", "rating"], ["sample", "-n", 9], ["info"]):
+        name, *more = arguments
+        with open("/dev/full", "w") as full:
+            result = run(
+                name,
+                folder / "model.safetensors",
+                *more,
+                capture_output=False,
+                stdout=full,
+                stderr=subprocess.PIPE,
+            )
+        assert result.returncode == 2
+        assert result.stderr == "jointpmf: cannot write the output: No space left on device\n"
+
+
+def test_a_reader_that_has_had_enough_is_no_error(folder):
+    line = f"{COMMAND} sample {folder}/model.safetensors -n 100000 | head -n 1"
+    line += "; echo ${PIPESTATUS[0]}"
+    result = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60)
+    assert result.stdout.splitlines() == ["party,age,member,rating", "0"]
+    assert result.stderr == ""
+
+
+def test_the_survey_without_its_extra_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "statsmodels.datasets", None)
+    with pytest.raises(jp.JointPMFError, match=r"jointpmf\[demo\]"):
+        anes96()
+
+
+def test_importing_the_library_brings_neither_pandas_nor_matplotlib():
+    code = (
+        "import sys, jointpmf; "
+        "print([m for m in ('pandas', 'matplotlib', 'statsmodels', 'pyarrow') if m in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert result.stdout.strip() == "[]"
+
+
+def test_the_rank_of_tables_is_found_by_itself(tmp_path):
+    truth = jp.random_pmf(jp.Domain.of_sizes([3] * 5, names=list("abcde")), 2, 0)
+    for marginal in truth.marginals(order=3):
+        cells = np.indices(marginal.table.shape).reshape(3, -1)
+        columns = dict(zip(marginal.names, cells, strict=True))
+        table = pl.DataFrame(columns | {"probability": marginal.table.ravel()})
+        table.write_csv(tmp_path / f"{''.join(marginal.names)}.csv")
+    model = tmp_path / "model.safetensors"
+    result = run("fit", "--marginals", *map(str, tmp_path.glob("*.csv")), "-o", str(model))
+    assert result.returncode == 0, result.stderr
+    found = jp.load(model).marginal(truth.domain.names)
+    assert found.rank == 2
+    np.testing.assert_allclose(found.table(), truth.table(), atol=1e-9)
+
+
+def test_many_marginals_are_never_formed(inside, tmp_path):
+    truth = jp.random_pmf(jp.Domain.of_sizes([2] * 60), 2, random_state=0)
+    truth.sample(300, random_state=0).write_csv(tmp_path / "rows.csv")
+    model = tmp_path / "model.safetensors"
+    arguments = ["fit", tmp_path / "rows.csv", "-o", model, "--rank", 2, "--method", "marginals"]
+    inside(*arguments, "--max-iter", 3)
+    about = read_about(model)
+    assert about["source"] == "all 34220 marginals of order 3, implicitly from the rows"
+
+
+class TestPlan:
+    def test_it_says_what_a_fit_would_cost(self, inside):
+        asked = ["--rows", "1e4", "--variables", 10, "--levels", 3, "--rank", 2]
+        code, out, _ = inside("plan", *asked)
+        assert code == 0
+        assert out.startswith("10000 rows of 10 variables with 3 levels, rank 2")
+        code, out, _ = inside("plan", *asked, "--iterations", 5, "--json")
+        assert json.loads(out)["passes"] == 10
+
+    def test_bad_input(self, inside):
+        asked = ["--variables", 10, "--levels", 3, "--rank", 2]
+        code, _, err = inside("plan", "--rows", 1.5, *asked)
+        assert code == 2
+        assert err == "jointpmf: --rows must be a whole number, not 1.5\n"

@@ -1,0 +1,247 @@
+"""The model without choosing anything: what it finds, what it repeats, what it writes down."""
+
+import re
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import jointpmf as jp
+from jointpmf.fit import automatic
+
+N_TRIED = automatic.N_TRIED[0][1]  # of tables as small as these
+TRUTH = jp.random_pmf(jp.Domain.of_sizes([4] * 5), rank=3, random_state=0)
+ROWS = TRUTH.sample(300, random_state=0, backend="codes")
+
+
+def with_noise(n_rows, seed):
+    """Return rows whose last column is whether the first two differ, mostly; the rest is noise."""
+    generator = np.random.default_rng(seed)
+    bits = generator.integers(2, size=(n_rows, 2))
+    differ = (bits[:, 0] ^ bits[:, 1]) ^ (generator.random(n_rows) < 0.1)
+    return np.column_stack([bits, generator.integers(4, size=(n_rows, 6)), differ])
+
+
+def bits_of(solution):
+    return [array.tolist() for array in (solution.pmf.weights, *solution.pmf.factors)]
+
+
+def log_loss(pmf, rows, target):
+    n = pmf.domain.index(target)
+    return -np.log(pmf.predict_proba(rows, target)[np.arange(len(rows)), rows[:, n]]).mean()
+
+
+class TestTarget:
+    def test_what_is_to_be_predicted_is_predicted_better_than_when_ignored(self):
+        train, test = with_noise(250, 1), with_noise(1000, 2)
+        ignored, aimed = (
+            jp.fit_auto(train, target=target, random_state=0).pmf for target in (None, "x8")
+        )
+        assert log_loss(aimed, test, "x8") < log_loss(ignored, test, "x8") - 0.05
+
+    def test_rows_without_target_are_used(self):
+        train, test = with_noise(250, 1), with_noise(1000, 2)
+        hidden = np.random.default_rng(0).random(250) < 0.3
+        train[hidden, 8] = jp.MISSING
+        solution = jp.fit_auto(train, target="x8", random_state=0)
+        assert solution.status is jp.Status.VALIDATED
+        assert log_loss(solution.pmf, test, "x8") < 0.66  # of a coin: 0.69
+        without = jp.fit_auto(train[~hidden], target="x8", random_state=0)
+        assert bits_of(without) != bits_of(solution)
+
+    def test_a_target_observed_in_few_rows_keeps_its_levels(self):
+        rows = ROWS[:60].copy()
+        rows[:, 2] = jp.MISSING
+        rows[::10, 2] = 3
+        codes = jp.Codes(TRUTH.domain, rows)
+        pmf = jp.fit_auto(codes, target="x2", random_state=0).pmf
+        assert pmf.marginal(["x2"]).table()[3] > 0.9
+
+    def test_a_target_that_is_never_observed_is_refused(self):
+        rows = ROWS[:60].copy()
+        rows[:, 2] = jp.MISSING
+        with pytest.raises(jp.JointPMFError, match="'x2' has no observed cell"):
+            jp.fit_auto(jp.Codes(TRUTH.domain, rows), target="x2")
+
+    def test_a_target_that_is_no_column_is_refused(self):
+        with pytest.raises(jp.JointPMFError, match="there is no variable 'vote'"):
+            jp.fit_auto(ROWS, target="vote")
+
+
+class TestFit:
+    def test_it_fits_new_rows_better_than_independence_and_than_its_own_parts(self):
+        fresh = TRUTH.sample(2000, random_state=1, backend="codes")
+        score = {
+            "auto": jp.fit_auto(ROWS, random_state=0).pmf.log_probability(fresh).mean(),
+            "one": jp.fit_rows(ROWS, 1, random_state=0, smoothing=0.1)
+            .pmf.log_probability(fresh)
+            .mean(),
+            "many": jp.fit_rows(ROWS, 13, random_state=0, smoothing=0.1)
+            .pmf.log_probability(fresh)
+            .mean(),
+        }
+        assert score["auto"] > max(score["one"], score["many"])
+
+    def test_columns_of_independent_noise_stay_nearly_independent(self):
+        rows = np.random.default_rng(0).integers(3, size=(400, 4))
+        even = jp.JointPMF(jp.Domain.of_sizes([3] * 4), [1.0], [np.full((3, 1), 1 / 3)] * 4)
+        auto, many = jp.fit_auto(rows, random_state=0), jp.fit_rows(rows, 8, random_state=0)
+        assert (
+            jp.kl_divergence(even, auto.pmf).value < 0.03 < jp.kl_divergence(even, many.pmf).value
+        )
+
+    @pytest.mark.parametrize("target", [None, "x4"])
+    def test_the_same_seed_gives_the_same_bits(self, target):
+        first, second, other = (
+            jp.fit_auto(ROWS, target=target, random_state=seed) for seed in (0, 0, 1)
+        )
+        assert bits_of(first) == bits_of(second) != bits_of(other)
+        assert first.restarts == second.restarts
+
+    @pytest.mark.parametrize("target", [None, "x4"])
+    def test_whole_weights_are_repeated_rows_to_the_bit(self, target):
+        weights = np.random.default_rng(1).integers(0, 4, size=300)
+        kept = jp.Codes(TRUTH.domain, ROWS)
+        repeated = jp.Codes(TRUTH.domain, np.repeat(ROWS, weights, axis=0))
+        weighted = jp.fit_auto(kept, target=target, sample_weight=weights, random_state=0)
+        plain = jp.fit_auto(repeated, target=target, random_state=0)
+        assert bits_of(weighted) == bits_of(plain)
+        assert weighted.objective == plain.objective
+
+    def test_the_order_of_rows_does_not_matter(self):
+        codes = jp.Codes(TRUTH.domain, ROWS)
+        turned = jp.Codes(TRUTH.domain, ROWS[::-1])
+        assert bits_of(jp.fit_auto(codes, random_state=0)) == bits_of(
+            jp.fit_auto(turned, random_state=0)
+        )
+
+    def test_the_objective_is_the_mean_log_likelihood_of_all_rows(self):
+        solution = jp.fit_auto(ROWS, random_state=0)
+        assert -solution.objective == pytest.approx(solution.pmf.log_probability(ROWS).mean())
+
+    @pytest.mark.parametrize("make", [pl.DataFrame, pd.DataFrame])
+    def test_tables_are_read_like_arrays(self, make):
+        table = make({f"x{n}": ROWS[:, n] for n in range(5)})
+        assert bits_of(jp.fit_auto(table, random_state=0)) == bits_of(
+            jp.fit_auto(ROWS, random_state=0)
+        )
+
+    def test_bins_and_a_domain_say_how_to_read_the_table(self):
+        table = pl.DataFrame({"age": np.linspace(0, 1, 150), "vote": ROWS[:150, 0]})
+        assert jp.fit_auto(table, bins=3, random_state=0).pmf.domain.sizes == (3, 4)
+        domain = jp.Domain([jp.Variable("vote", (0, 1, 2, 3, 9))])
+        assert jp.fit_auto(table, domain=domain, random_state=0).pmf.domain == domain
+
+    def test_more_smoothing_draws_towards_the_marginals(self):
+        smooth = jp.fit_auto(ROWS, smoothing=1e6, random_state=0).pmf
+        independent = jp.fit_rows(ROWS, 1, random_state=0).pmf
+        np.testing.assert_allclose(smooth.table(), independent.table(), atol=2e-3)
+
+    @pytest.mark.parametrize(
+        ("options", "sentence"),
+        [
+            ({"smoothing": -1}, "smoothing must be a number of at least 0, not -1"),
+            ({"smoothing": "x"}, "smoothing must be a number of at least 0, not 'x'"),
+            ({"random_state": "x"}, "random_state must be"),
+            ({"sample_weight": np.zeros(300)}, "all sample weights are zero"),
+            ({"sample_weight": np.ones(2)}, "2 sample weights for 300 rows"),
+        ],
+        ids=["negative", "text", "seed", "zero", "short"],
+    )
+    def test_bad_options_give_a_sentence(self, options, sentence):
+        with pytest.raises(jp.JointPMFError, match=sentence):
+            jp.fit_auto(ROWS, **options)
+
+
+class TestFewRows:
+    @pytest.mark.parametrize("n_rows", [1, 2, 9])
+    @pytest.mark.parametrize("target", [None, "x4"])
+    def test_below_ten_the_variables_are_taken_for_independent(self, n_rows, target):
+        solution = jp.fit_auto(ROWS[:n_rows], target=target, random_state=0)
+        assert solution.pmf.rank == 1
+        for n, variable in enumerate(solution.pmf.domain):
+            shares = [np.mean(ROWS[:n_rows, n] == level) for level in variable.levels]
+            np.testing.assert_allclose(
+                solution.pmf.marginal([variable.name]).table(), shares, atol=1e-4
+            )
+
+    def test_from_ten_on_a_part_is_held_out(self):
+        assert jp.fit_auto(ROWS[:10], random_state=0).status is jp.Status.VALIDATED
+
+    def test_ten_times_the_same_row_is_certain(self):
+        pmf = jp.fit_auto(np.tile(ROWS[:1], (10, 1)), random_state=0).pmf
+        assert pmf.probability(ROWS[:1]).tolist() == pytest.approx([1.0])
+
+    def test_nothing_but_holes_is_refused(self):
+        with pytest.raises(jp.JointPMFError, match="no observed cell"):
+            jp.fit_auto(np.full((20, 5), jp.MISSING), domain=TRUTH.domain)
+
+
+@cache
+def recorded():
+    """Return a solution, the fits that were averaged in it, and the others by what was tried."""
+    solution = jp.fit_auto(ROWS, random_state=0)
+    n_averaged = int(re.match(r"the average of (\d+) fits of rank \d+,", solution.start)[1])
+    others = solution.restarts[:-n_averaged]
+    groups = [others[k : k + N_TRIED] for k in range(0, len(others), N_TRIED)]
+    return solution, solution.restarts[-n_averaged:], groups
+
+
+def rank_of(restart):
+    return int(re.match(r"rank (\d+):", restart.start)[1])
+
+
+class TestRecord:
+    def test_the_fits_that_were_averaged_are_of_one_rank(self):
+        solution, best, others = recorded()
+        (rank,) = {rank_of(fit) for fit in best}
+        assert len(best) > N_TRIED
+        assert f"{len(best)} fits of rank {rank}," in solution.start
+        assert solution.pmf.rank == len(best) * rank
+        assert others
+        assert all(len(fits) == N_TRIED for fits in others)
+        assert all(len({rank_of(fit) for fit in fits}) == 1 for fits in others)
+
+    def test_rank_one_and_larger_ranks_than_the_best_were_tried(self):
+        _, best, others = recorded()
+        tried = {rank_of(fits[0]) for fits in others}
+        assert min(tried | {rank_of(best[0])}) == 1
+        assert max(tried) > rank_of(best[0])
+
+    def test_nothing_that_was_tried_predicts_the_held_out_parts_much_better(self):
+        solution, best, others = recorded()
+        cost = np.mean([fit.validation for fit in best[:N_TRIED]])
+        assert solution.validation == pytest.approx(cost)
+        costs = [np.mean([fit.validation for fit in fits]) for fits in others]
+        assert min(costs) > cost - 0.01
+        assert max(costs) > cost + 0.05
+
+    def test_every_fit_has_its_objective_and_its_status(self):
+        for one in recorded()[0].restarts:
+            assert np.isfinite(one.objective)
+            assert isinstance(one.status, jp.Status)
+            assert one.error == ""
+
+
+class TestProgress:
+    def test_it_names_the_ranks_on_stderr_and_nothing_on_stdout(self, capsys, monkeypatch):
+        monkeypatch.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
+        jp.fit_auto(ROWS[:50], random_state=0, progress=True)
+        shown = capsys.readouterr()
+        assert "choosing the rank" in shown.err
+        assert "choosing the rank: rank " in shown.err
+        assert shown.out == ""
+
+    def test_it_is_silent_by_default_and_changes_no_bit(self, capsys):
+        quiet = jp.fit_auto(ROWS[:50], random_state=0)
+        assert capsys.readouterr() == ("", "")
+        assert bits_of(quiet) == bits_of(jp.fit_auto(ROWS[:50], random_state=0, progress=True))
+
+
+def test_weights_of_any_size_can_be_thinned():
+    for scale in (1e-3, 1e30):
+        solution = jp.fit_auto(ROWS, sample_weight=np.full(len(ROWS), scale), random_state=0)
+        assert np.isfinite(solution.objective)
+        assert solution.status is jp.Status.VALIDATED

@@ -1,0 +1,412 @@
+"""The curve of ranks and the bootstrap test, recomputed from the fits behind them."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import jointpmf as jp
+from jointpmf.fit import plan as fit_plan
+from jointpmf.fit.plan import FitPlan
+from jointpmf.judge.rank import RankScore
+from jointpmf.judge.summary import CRITERIA, information_criteria, n_free_parameters
+
+DOMAIN = jp.Domain.of_sizes([4, 3, 5, 3, 4, 4])
+
+
+def separated_pmf(rank, seed=0):
+    """Return a model whose components are easy to tell apart."""
+    generator = np.random.default_rng(seed)
+    columns = [generator.dirichlet(np.full(size, 0.4), rank).T for size in DOMAIN.sizes]
+    return jp.JointPMF(DOMAIN, np.full(rank, 1 / rank), columns)
+
+
+def sampled(rank, n_rows, missing=0.2):
+    rows = separated_pmf(rank).sample(n_rows, random_state=0, backend="codes")
+    holes = np.random.default_rng(1).random(rows.shape) < missing
+    return jp.Codes(DOMAIN, np.where(holes, jp.MISSING, rows))
+
+
+ROWS = sampled(3, 300)
+SHORT = {"random_state": 0, "max_iter": 10}
+SMALL = SHORT | {"smoothing": 0.1}
+
+# no two rows are alike, and every fold has seen every level
+UNIQUE = np.array([[(k >> b) & 1 for b in range(7)] for k in range(100)])
+
+
+@pytest.fixture(autouse=True)
+def few_starts(monkeypatch):
+    """Try one start of each kind, where many would only take their time."""
+    monkeypatch.setattr(fit_plan, "MAX_CANDIDATES", 4)
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """Note the rows, the weights and the solution of every fit."""
+    noted, run = [], FitPlan.run
+
+    def spy(self, data, generator):
+        solution = run(self, data, generator)
+        noted.append((data.codes.array, data.weights, solution))
+        return solution
+
+    monkeypatch.setattr(FitPlan, "run", spy)
+    return noted
+
+
+def interrupt_at_rank(monkeypatch, rank):
+    """Press Ctrl-C when the first fit of a rank begins."""
+    run = FitPlan.run
+
+    def spy(self, data, generator):
+        if self.rank == rank:
+            raise KeyboardInterrupt
+        return run(self, data, generator)
+
+    monkeypatch.setattr(FitPlan, "run", spy)
+
+
+def best_of_each_rank(fits):
+    best = {}
+    for _, _, solution in fits:
+        rank = solution.pmf.rank
+        if rank not in best or solution.objective < best[rank].objective:
+            best[rank] = solution
+    return {rank: solution.pmf for rank, solution in best.items()}
+
+
+def without_seconds(curve):
+    return [score._replace(seconds=0.0) for score in curve.scores]
+
+
+class TestCriteria:
+    @pytest.mark.parametrize("criterion", CRITERIA)
+    def test_scores_are_those_of_the_best_fits_to_all_rows(self, fits, criterion):
+        curve = jp.choose_rank(ROWS, [1, 2, 3], criterion, random_state=0, max_iter=30)
+        for rank, pmf in best_of_each_rank(fits).items():
+            logs = pmf.log_probability(ROWS)[(ROWS.array >= 0).any(axis=1)]
+            score = curve.scores[rank - 1]
+            n_parameters = rank - 1 + rank * sum(size - 1 for size in DOMAIN.sizes)
+            expected = information_criteria(logs.sum(), n_parameters, len(logs))[criterion]
+            assert (score.rank, score.n_parameters) == (rank, n_parameters)
+            assert score.score == pytest.approx(expected, rel=1e-12)
+            assert score.log_likelihood == pytest.approx(logs.mean(), rel=1e-12)
+            assert math.isnan(score.standard_error)
+
+    @pytest.mark.parametrize("criterion", CRITERIA)
+    def test_the_smallest_is_best(self, criterion):
+        curve = jp.choose_rank(ROWS, range(1, 5), criterion, random_state=0, max_iter=30)
+        scores = [score.score for score in curve.scores]
+        assert curve.rank == curve.simplest_rank == 1 + int(np.argmin(scores))
+
+    def test_a_row_twice_is_a_row_of_weight_two(self):
+        weights = np.where(np.arange(300) < 100, 2.0, 1.0)
+        double = jp.Codes(DOMAIN, np.vstack([ROWS.array, ROWS.array[:100]]))
+        options = {"criterion": "bic", "random_state": 0, "max_iter": 30}
+        curves = [
+            jp.choose_rank(ROWS, [1, 2], sample_weight=weights, **options),
+            jp.choose_rank(double, [1, 2], **options),
+        ]
+        scores = [[score.score for score in curve.scores] for curve in curves]
+        np.testing.assert_allclose(scores[0], scores[1], rtol=1e-12)
+
+    def test_a_larger_rank_fits_the_rows_better(self):
+        curve = jp.choose_rank(ROWS, range(1, 7), "bic", random_state=0)
+        assert (np.diff([score.log_likelihood for score in curve.scores]) > 0).all()
+
+
+class TestFolds:
+    def test_every_row_is_held_out_once(self, fits):
+        jp.choose_rank(UNIQUE, [1], n_folds=4, random_state=0)
+        everything = set(map(tuple, UNIQUE.tolist()))
+        held_out = [everything - set(map(tuple, array.tolist())) for array, _, _ in fits]
+        assert [len(part) for part in held_out] == [25] * 4
+        assert set().union(*held_out) == everything
+
+    def test_scores_are_means_over_folds_of_what_was_not_fitted(self, fits):
+        weights = 0.5 + np.arange(100) / 100
+        curve = jp.choose_rank(
+            UNIQUE, [1], n_folds=4, sample_weight=weights, random_state=0, max_iter=5
+        )
+        expected, fitted, held_out = [], [], []
+        for array, fold_weights, solution in fits:
+            seen = (UNIQUE[:, None] == array).all(axis=2).any(axis=1)
+            np.testing.assert_array_equal(weights[seen], fold_weights)
+            logs = solution.pmf.log_probability(UNIQUE)
+            expected.append(np.average(logs[~seen], weights=weights[~seen]))
+            fitted.append(weights[seen] @ logs[seen])
+            held_out.append(weights[~seen].sum())
+        score = curve.scores[0]
+        np.testing.assert_allclose(curve.fold_scores, [expected], rtol=1e-12)
+        mean = np.average(expected, weights=held_out)
+        assert abs(mean - np.mean(expected)) > 1e-6
+        assert score.score == pytest.approx(mean, rel=1e-12)
+        deviation = math.sqrt(sum((x - np.mean(expected)) ** 2 for x in expected) / 3)
+        assert score.standard_error == pytest.approx(deviation / math.sqrt(4), rel=1e-9)
+        assert score.log_likelihood == pytest.approx(sum(fitted) / (3 * weights.sum()), rel=1e-12)
+
+    def test_every_rank_is_scored_on_the_same_folds(self, fits):
+        curve = jp.choose_rank(UNIQUE, [1, 2], n_folds=3, **SMALL)
+        assert curve.fold_scores.shape == (2, 3)
+        parts = {tuple(map(tuple, array.tolist())) for array, _, _ in fits}
+        assert len(parts) == 3
+
+    def test_the_largest_is_best(self):
+        curve = jp.choose_rank(ROWS, [1, 2, 3], n_folds=3, **SMALL)
+        scores = [score.score for score in curve.scores]
+        assert curve.rank == 1 + int(np.argmax(scores))
+
+    def test_a_held_out_row_that_cannot_happen_is_said_and_smoothing_avoids_it(self, caplog):
+        once = np.vstack([UNIQUE, [2] * 7])
+        with pytest.raises(jp.JointPMFError, match=r"under every rank .*impossible; smoothing"):
+            jp.choose_rank(once, [1, 2], n_folds=3, smoothing=0, random_state=0, max_iter=5)
+        assert "1 held-out rows have probability zero at rank 1" in caplog.text
+        for options in SHORT, SMALL:  # there is a little smoothing by default
+            smoothed = jp.choose_rank(once, [1, 2], n_folds=3, **options)
+            assert np.isfinite([score.score for score in smoothed.scores]).all()
+
+    def test_a_column_observed_only_once_is_fine(self):
+        table = ROWS.array.copy()
+        table[:, 0] = jp.MISSING
+        table[5, 0] = 2
+        curve = jp.choose_rank(jp.Codes(DOMAIN, table), [1, 2], n_folds=3, **SHORT)
+        assert np.isfinite(curve.fold_scores).all()
+
+    def test_by_default_the_smoothing_is_a_hundredth_for_folds_and_none_for_criteria(self):
+        for criterion, smoothing in ("validation", 0.01), ("bic", 0.0):
+            found, said = (
+                jp.choose_rank(UNIQUE, [1, 2], criterion, **SHORT, **given)
+                for given in ({}, {"smoothing": smoothing})
+            )
+            assert repr(without_seconds(found)) == repr(without_seconds(said))
+
+
+class TestGivenRows:
+    def test_they_are_scored_and_the_error_is_over_rows(self, fits):
+        held_out = separated_pmf(3).sample(80, random_state=7)
+        curve = jp.choose_rank(ROWS, [1, 2], validation=held_out, **SMALL)
+        for rank, pmf in best_of_each_rank(fits).items():
+            logs = pmf.log_probability(held_out)
+            score = curve.scores[rank - 1]
+            assert score.score == pytest.approx(logs.mean(), rel=1e-12)
+            assert score.standard_error == pytest.approx(logs.std() / math.sqrt(80), rel=1e-9)
+        assert all(len(array) == 300 for array, _, _ in fits)
+
+    def test_a_rank_under_which_one_of_them_is_impossible_is_not_chosen(self):
+        agreeing = [[0, 0], [1, 1]] * 20
+        curve = jp.choose_rank(
+            agreeing, [1, 2], validation=[[0, 1], [0, 0]], smoothing=0, random_state=0
+        )
+        assert curve.scores[1].score == -np.inf
+        assert math.isnan(curve.scores[1].standard_error)
+        assert curve.rank == curve.simplest_rank == 1
+
+    def test_rows_without_an_observed_cell_do_not_count(self):
+        held_out = separated_pmf(3).sample(80, random_state=7, backend="codes")
+        holes = np.vstack([held_out, np.full((20, 6), jp.MISSING)])
+        curves = [
+            jp.choose_rank(ROWS, [1], validation=jp.Codes(DOMAIN, part), **SMALL)
+            for part in (held_out, holes)
+        ]
+        assert without_seconds(curves[0]) == without_seconds(curves[1])
+
+
+class TestChoice:
+    @pytest.mark.parametrize("criterion", ["validation", *CRITERIA])
+    def test_a_planted_rank_is_chosen(self, criterion):
+        curve = jp.choose_rank(
+            sampled(3, 1000), [1, 2, 3, 4], criterion, n_folds=3, random_state=0, tol=1e-6
+        )
+        assert curve.rank == 3
+
+    @pytest.mark.parametrize("criterion", ["validation", "bic"])
+    def test_the_same_seed_gives_the_same_bits(self, criterion):
+        first, second = (jp.choose_rank(UNIQUE, [1, 2], criterion, **SMALL) for _ in range(2))
+        other = jp.choose_rank(UNIQUE, [1, 2], criterion, **(SMALL | {"random_state": 1}))
+        assert repr(without_seconds(first)) == repr(without_seconds(second))
+        assert repr(without_seconds(first)) != repr(without_seconds(other))
+
+    def test_ranks_are_sorted_and_tried_once(self):
+        curve = jp.choose_rank(UNIQUE, iter([8, 1, 8]), "bic", **SMALL)
+        assert [score.rank for score in curve.scores] == [1, 8]
+
+    def test_tables_are_read_as_everywhere(self):
+        table = jp.random_pmf(jp.Domain.of_sizes([2, 3, 2]), 2, 0).sample(60, random_state=0)
+        curves = [
+            jp.choose_rank(given, [1, 2], "aic", domain=jp.Domain.of_sizes([2, 3, 2]), **SMALL)
+            for given in (table, table.to_pandas(), table.to_numpy())
+        ]
+        assert len({repr(without_seconds(curve)) for curve in curves}) == 1
+
+    @pytest.mark.parametrize("criterion", ["bic", "validation"])
+    def test_after_an_interrupt_the_curve_has_the_ranks_done(self, monkeypatch, criterion):
+        whole = jp.choose_rank(UNIQUE, [1, 2], criterion, **SMALL)
+        interrupt_at_rank(monkeypatch, 3)
+        curve = jp.choose_rank(UNIQUE, [1, 2, 3, 4], criterion, **SMALL)
+        assert repr(without_seconds(curve)) == repr(without_seconds(whole))
+        np.testing.assert_array_equal(curve.fold_scores, whole.fold_scores)
+
+    @pytest.mark.parametrize("criterion", ["bic", "validation"])
+    def test_an_interrupt_before_any_rank_is_done_ends_the_search(self, monkeypatch, criterion):
+        interrupt_at_rank(monkeypatch, 1)
+        with pytest.raises(KeyboardInterrupt):
+            jp.choose_rank(UNIQUE, [1, 2], criterion, **SMALL)
+
+    def test_a_fit_that_was_stopped_has_no_score(self, monkeypatch):
+        run = FitPlan.run
+
+        def stopped(self, data, generator):
+            solution = run(self, data, generator)
+            return replace(solution, status=jp.Status.STOPPED) if self.rank == 2 else solution
+
+        monkeypatch.setattr(FitPlan, "run", stopped)
+        curve = jp.choose_rank(UNIQUE, [1, 2, 3], "bic", **SMALL)
+        assert [score.rank for score in curve.scores] == [1]
+
+    def test_of_a_small_table_every_rank_is_also_fitted_from_the_default_start(self, fits):
+        curve = jp.choose_rank(ROWS, range(1, 5), "bic", random_state=0, max_iter=30)
+        for score in curve.scores:
+            same = [s for _, _, s in fits if s.pmf.rank == score.rank]
+            assert any("the best of" in s.start for s in same)
+            assert score.log_likelihood == pytest.approx(-min(s.objective for s in same))
+
+    def test_of_a_small_table_no_rank_is_worse_than_the_default_fit(self, monkeypatch):
+        monkeypatch.setattr(fit_plan, "MAX_CANDIDATES", 32)
+        curve = jp.choose_rank(ROWS, range(1, 4), "bic", random_state=0)
+        for score in curve.scores:
+            solution = jp.fit_rows(ROWS, score.rank, random_state=0)
+            assert score.log_likelihood >= -solution.objective - 1e-7
+
+
+def curve_of(*scores, criterion="validation"):
+    lines = [
+        RankScore(k + 1, score, error, -3.0, 7, 0.5) for k, (score, error) in enumerate(scores)
+    ]
+    return jp.RankCurve(criterion, tuple(lines), np.zeros((len(lines), 2)))
+
+
+class TestCurve:
+    @pytest.mark.parametrize(
+        ("error", "simplest"), [(0.05, 3), (0.15, 2), (0.1, 3), (5.0, 1), (math.nan, 3)]
+    )
+    def test_the_simplest_rank_is_within_one_error_of_the_best(self, error, simplest):
+        curve = curve_of((-2.5, 9.0), (-1.125, 9.0), (-1.0, error), (-1.2, 9.0))
+        assert (curve.rank, curve.simplest_rank) == (3, simplest)
+
+    def test_equal_scores_choose_the_smaller_rank(self):
+        assert curve_of((-2.0, 0.1), (-1.0, 0.1), (-1.0, 0.1)).rank == 2
+        assert (
+            curve_of((9.0, math.nan), (7.0, math.nan), (7.0, math.nan), criterion="bic").rank == 2
+        )
+
+    def test_it_prints_as_a_table_with_an_arrow_at_the_choice(self):
+        heading, *lines = str(curve_of((-2.5, 0.25), (-1.0, 0.125), (-1.5, 0.5))).splitlines()
+        assert heading.split()[:2] == ["rank", "held-out"]
+        assert [line.split()[:3] for line in lines] == [
+            ["1", "-2.5000", "0.2500"],
+            ["2", "-1.0000", "0.1250"],
+            ["3", "-1.5000", "0.5000"],
+        ]
+        assert [line.endswith("←") for line in lines] == [False, True, False]
+        assert len({len(line.removesuffix(" ←")) for line in [heading, *lines]}) == 1
+
+    @pytest.mark.parametrize("criterion", CRITERIA)
+    def test_a_criterion_is_named_in_the_table_and_has_no_error(self, criterion):
+        curve = curve_of((5.0, math.nan), (6.0, math.nan), criterion=criterion)
+        heading, *lines = str(curve).splitlines()
+        assert heading.split()[:2] == ["rank", criterion.upper()]
+        assert [line.split()[:2] for line in lines] == [["1", "5.0000"], ["2", "6.0000"]]
+        assert [line.endswith("←") for line in lines] == [True, False]
+        assert "nan" not in str(curve)
+
+
+class TestProgress:
+    def test_nothing_is_printed_without_a_bar(self, capfd):
+        jp.choose_rank(UNIQUE, [1], "bic", **SMALL)
+        jp.bootstrap_test(UNIQUE, 1, n_bootstrap=1, **SHORT)
+        assert capfd.readouterr() == ("", "")
+
+    def test_a_bar_shows_what_is_done_and_changes_no_bit(self, monkeypatch, capfd):
+        for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "200"}.items():
+            monkeypatch.setenv(name, value)  # as if the screen were a terminal
+        curves, tests, screens = [], [], []
+        for progress in False, True:
+            options = SHORT | {"progress": progress}
+            curves.append(jp.choose_rank(UNIQUE, [1, 2], n_folds=2, **options))
+            tests.append(jp.bootstrap_test(UNIQUE, 1, n_bootstrap=2, **options))
+            screens.append(capfd.readouterr())
+        assert screens[0] == ("", "")
+        assert "choosing the rank: rank 2" in screens[1].err
+        assert "simulating: table 2" in screens[1].err
+        assert without_seconds(curves[0]) == without_seconds(curves[1])
+        assert str(tests[0]) == str(tests[1])
+
+
+class TestBootstrap:
+    def test_a_rank_too_small_is_refuted(self):
+        found = jp.bootstrap_test(sampled(2, 400), 1, n_bootstrap=19, random_state=0, tol=1e-6)
+        assert found.p_value == 0.05
+        assert str(found).endswith("rank 1 is not enough.")
+
+    def test_the_right_rank_is_not_refuted(self):
+        found = jp.bootstrap_test(sampled(2, 400), 2, n_bootstrap=19, random_state=0, tol=1e-6)
+        assert found.p_value > 0.1
+        assert str(found).endswith("rank 2 may be enough.")
+
+    def test_the_p_value_counts_the_tables_that_gain_as_much(self):
+        found = jp.bootstrap_test(UNIQUE, 2, n_bootstrap=9, **SHORT)
+        above = (found.replicates >= found.statistic).sum()
+        assert found.replicates.shape == (9,)
+        assert found.p_value == (1 + above) / 10
+
+    def test_the_statistic_is_twice_the_gain_in_log_likelihood(self):
+        rows = sampled(2, 400)
+        small, large = (jp.fit_rows(rows, rank, random_state=1).pmf for rank in (1, 2))
+        expected = 2 * (large.log_probability(rows) - small.log_probability(rows)).sum()
+        found = jp.bootstrap_test(rows, 1, n_bootstrap=1, random_state=0, tol=1e-10)
+        assert found.statistic == pytest.approx(expected, rel=1e-6)
+
+    def test_simulated_tables_miss_the_same_cells_and_come_from_the_smaller_fit(self, fits):
+        jp.bootstrap_test(ROWS, 1, n_bootstrap=20, random_state=0, tol=1e-3)
+        tables = {array.tobytes(): array for array, _, _ in fits}
+        del tables[ROWS.array.tobytes()]
+        assert len(tables) == 20
+        for array in tables.values():
+            np.testing.assert_array_equal(array == jp.MISSING, ROWS.array == jp.MISSING)
+        drawn = np.concatenate(list(tables.values()))
+        for n, factor in enumerate(fits[0][2].pmf.factors):
+            seen = drawn[:, n][drawn[:, n] >= 0]
+            frequencies = np.bincount(seen, minlength=len(factor)) / len(seen)
+            np.testing.assert_allclose(frequencies, factor[:, 0], atol=0.03)
+
+    def test_the_same_seed_gives_the_same_bits(self):
+        first, second, other = (
+            jp.bootstrap_test(UNIQUE, 1, n_bootstrap=3, random_state=seed, tol=1e-6)
+            for seed in (0, 0, 1)
+        )
+        np.testing.assert_array_equal(first.replicates, second.replicates)
+        assert (first.statistic, first.p_value) == (second.statistic, second.p_value)
+        assert not np.array_equal(first.replicates, other.replicates)
+
+    def test_it_prints_as_a_sentence(self):
+        found = jp.BootstrapTest(2, 12.34567, 0.25, np.zeros(19))
+        assert str(found) == (
+            "Rank 2 against 3: likelihood ratio 12.346, p = 0.25 from 19 simulated tables; "
+            "rank 2 may be enough."
+        )
+
+    def test_too_few_tables_refute_nothing_and_say_so(self):
+        found = jp.bootstrap_test(sampled(2, 400), 1, n_bootstrap=18, **SHORT)
+        assert found.p_value == 1 / 19
+        assert str(found).endswith("rank 1 cannot be refuted with so few tables.")
+
+    @pytest.mark.parametrize("option", ["sample_weight", "smoothing", "n_init", "validation"])
+    def test_there_are_no_other_options(self, option):
+        with pytest.raises(TypeError, match=option):
+            jp.bootstrap_test(UNIQUE, 1, **{option: 1})
+
+
+def test_free_parameters_are_weights_and_columns_that_sum_to_one():
+    assert n_free_parameters(jp.Domain.of_sizes([2, 5, 1]), 3) == 2 + 3 * (1 + 4 + 0)

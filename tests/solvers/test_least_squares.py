@@ -1,0 +1,189 @@
+"""Gram, cross and cost of every block against one einsum per marginal."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jointpmf as jp
+from jointpmf import threads
+from jointpmf.compiled import least_squares as solver_kernels
+from jointpmf.compiled import loops as kernels
+from jointpmf.marginals import tables
+from jointpmf.solvers import least_squares as objective_module
+from jointpmf.solvers.least_squares import CoupledLeastSquares
+from jointpmf.solvers.point import Point
+from support import oracle
+
+
+def random_marginals(seed, n_variables, n_subsets, largest=4):
+    """Return marginals of random subsets, of mixed orders, that cover a random domain."""
+    generator = np.random.default_rng(seed)
+    domain = oracle.random_domain(generator, n_variables, largest)
+    everything = [s for k in range(1, n_variables + 1) for s in combinations(range(n_variables), k)]
+    chosen = [everything[k] for k in generator.integers(len(everything), size=n_subsets)]
+    chosen += [(n,) for n in range(n_variables) if not any(n in s for s in chosen)]
+    counts = [generator.integers(0, 3, [domain.sizes[n] for n in s]).astype(float) for s in chosen]
+    for table in counts:
+        table.flat[0] += 1
+    names = [tuple(domain.names[n] for n in s) for s in chosen]
+    marginals = [
+        jp.Marginal(name, table, n_obs=table.sum())
+        for name, table in zip(names, counts, strict=True)
+    ]
+    return jp.MarginalSet(domain, marginals), generator
+
+
+def check_terms(marginals, rank, weights, generator):
+    """Compare a sweep in which every block is replaced by a random one with the oracle."""
+    point = Point.of_pmf(jp.random_pmf(marginals.domain, rank, generator))
+    problem = CoupledLeastSquares(marginals, rank, weights)
+    scales, offsets = problem.marginal_weights, marginals.domain.offsets
+
+    def factors():
+        return np.split(point.factors, offsets[1:-1])
+
+    for n, block in enumerate(problem.sweep(point)):
+        if block.rows is None:
+            gram, cross = oracle.weight_block(
+                marginals, point.weights, factors(), problem.marginal_weights
+            )
+            np.testing.assert_allclose(block.cross[:, 0], cross, atol=1e-13)
+        else:
+            gram, cross = oracle.factor_block(marginals, point.weights, factors(), scales, n)
+            np.testing.assert_allclose(block.cross.T, cross, atol=1e-13)
+            point.factors[block.rows] = generator.dirichlet(np.ones(block.cross.shape[1]), rank).T
+        np.testing.assert_allclose(block.gram, gram, atol=1e-13)
+    expected = oracle.coupled_cost(marginals, point.weights, factors(), scales)
+    assert problem.cost(point) == pytest.approx(expected, rel=1e-10)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 8), st.integers(1, 6))
+def test_terms_of_any_set_of_marginals(seed, n_variables, n_subsets, rank):
+    marginals, generator = random_marginals(seed, n_variables, n_subsets)
+    check_terms(marginals, rank, generator.random(len(marginals)) + 0.1, generator)
+
+
+@pytest.mark.parametrize("rank", [3, 4, 33, 70])
+@pytest.mark.parametrize("kept", ["dense", "sparse"])
+def test_terms_of_large_tables(monkeypatch, rank, kept):
+    """Tables beyond the stack's bound, with the bound lowered so that the oracle can follow."""
+    monkeypatch.setattr(objective_module, "STACK_BELOW", 8)
+    monkeypatch.setattr(objective_module, "RESIDUAL_CELLS", 16)
+    monkeypatch.setattr(tables, "SMALLEST_SPARSE", 0 if kept == "sparse" else 10**9)
+    monkeypatch.setattr(tables, "SPARSE_BELOW", 1.1)
+    generator = np.random.default_rng(0)
+    rows = np.column_stack([generator.integers(0, size, 40) for size in (3, 5, 4, 2, 6)])
+    rows[generator.random(rows.shape) < 0.1] = -1
+    for order in (2, 3, 4, 5):
+        marginals = jp.MarginalSet.from_table(
+            rows, order, domain=jp.Domain.of_sizes([3, 5, 4, 2, 6])
+        )
+        kinds = {isinstance(m.table, tables.SparseTable) for m in marginals}
+        assert kinds == {kept == "sparse"}
+        check_terms(marginals, rank, "counts", generator)
+
+
+def test_weighted_rows_make_sparse_tables_of_real_numbers(monkeypatch):
+    monkeypatch.setattr(tables, "SMALLEST_SPARSE", 0)
+    monkeypatch.setattr(tables, "SPARSE_BELOW", 1.1)
+    generator = np.random.default_rng(0)
+    rows = np.column_stack([generator.integers(0, 4, 30) for _ in range(4)])
+    domain = jp.Domain.of_sizes([4] * 4)
+    marginals = jp.MarginalSet.from_table(rows, 4, generator.random(30), domain)
+    assert marginals[0].table.values.dtype == np.float64
+    check_terms(marginals, 3, None, generator)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 80))
+def test_projection_on_the_simplex(seed, size):
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=size) * generator.choice([0.01, 1, 100])
+    projected = x.copy()
+    kernels.project_simplex(projected, np.empty(size))
+    np.testing.assert_allclose(projected, oracle.project_columns(x[:, None])[:, 0], atol=1e-10)
+    assert projected.min() >= 0
+    assert projected.sum() == pytest.approx(1, abs=1e-14)
+
+
+def test_the_shifted_inverse():
+    factor = np.random.default_rng(0).normal(size=(7, 5))
+    gram = factor.T @ factor
+    inverse = solver_kernels.inverse_of_shifted(gram, 0.3)
+    np.testing.assert_allclose(inverse, np.linalg.inv(gram + 0.3 * np.eye(5)), atol=1e-12)
+
+
+def test_a_small_cost_keeps_its_digits():
+    truth = jp.random_pmf(jp.Domain.of_sizes([4, 5, 3]), 2, 0)
+    marginals = truth.marginals(3)
+    near = Point.of_pmf(truth)
+    near.factors[0, 0] += 1e-12
+    near.factors[1, 0] -= 1e-12
+    expected = oracle.coupled_cost(
+        marginals, near.weights, np.split(near.factors, truth.domain.offsets[1:-1]), [1.0]
+    )
+    assert expected < 1e-24
+    assert CoupledLeastSquares(marginals, 2).cost(near) == pytest.approx(expected, rel=1e-2)
+
+
+def test_a_small_cost_of_a_sparse_table_is_not_negative(monkeypatch):
+    """A block-diagonal table that rank 4 fits exactly, kept sparse and kept dense."""
+    levels = np.arange(40)
+    rows = np.array([(a, b) for a in levels for b in levels if a // 10 == b // 10])
+    domain = jp.Domain.of_sizes([40, 40])
+    fits = {}
+    for kind, smallest in (("sparse", 0), ("dense", 10**9)):
+        monkeypatch.setattr(tables, "SMALLEST_SPARSE", smallest)
+        marginals = jp.MarginalSet.from_table(rows, 2, domain=domain)
+        assert isinstance(marginals[0].table, tables.SparseTable) == (kind == "sparse")
+        fits[kind] = jp.fit_marginals(marginals, 4, random_state=0, tol=0, max_iter=100)
+    assert fits["sparse"].n_iter == fits["dense"].n_iter
+    for fit in fits.values():
+        assert 0 <= fit.objective < 1e-30
+
+
+def test_an_abandoned_sweep_leaves_no_trace():
+    marginals = jp.random_pmf(jp.Domain.of_sizes([3, 4, 2]), 2, 0).marginals(3)
+    point = Point.of_pmf(jp.random_pmf(marginals.domain, 2, 1))
+    problem = CoupledLeastSquares(marginals, 2)
+    for block in problem.sweep(point):
+        if block.rows is not None and block.rows.start == 3:
+            break
+        point.factors[block.rows] = 1 / 3
+    assert problem.cost(point) == CoupledLeastSquares(marginals, 2).cost(point)
+
+
+def test_the_scale_of_the_weighting_does_not_matter():
+    marginals = jp.random_pmf(jp.Domain.of_sizes([3, 4, 2]), 2, 0).marginals(2)
+    fits = [
+        jp.fit_marginals(marginals, 2, weighting=[s, s, s], random_state=0, max_iter=50).pmf
+        for s in (1.0, 1e-300, 1e300)
+    ]
+    for other in fits[1:]:
+        np.testing.assert_array_equal(fits[0].factors[0], other.factors[0])
+
+
+def test_large_tables_are_not_copied(monkeypatch):
+    monkeypatch.setattr(objective_module, "STACK_BELOW", 8)
+    marginals = jp.random_pmf(jp.Domain.of_sizes([3, 3, 3]), 2, 0).marginals(2)
+    problem = CoupledLeastSquares(marginals, 2)
+    pieces = [p for chunks in problem._large for chunk in chunks for p in chunk]
+    assert len(pieces) == 3
+    for piece in pieces:
+        assert any(np.shares_memory(piece.matrix, marginal.table) for marginal in marginals)
+
+
+def test_threads_do_not_change_the_bits(monkeypatch):
+    monkeypatch.setattr(objective_module, "STACK_BELOW", 8)
+    marginals = jp.random_pmf(jp.Domain.of_sizes([7] * 6), 5, 0).marginals(4)
+    solutions = []
+    for count in (1, 2, 3):
+        with threads.limited_to(count):
+            solutions.append(jp.fit_marginals(marginals, 5, random_state=3, max_iter=20).pmf)
+    for other in solutions[1:]:
+        for a, b in zip(solutions[0].factors, other.factors, strict=True):
+            np.testing.assert_array_equal(a, b)

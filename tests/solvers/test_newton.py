@@ -1,0 +1,188 @@
+"""The second-order finish: convergence, optima on the boundary, and the default method."""
+
+import numpy as np
+import pytest
+
+import jointpmf as jp
+from jointpmf.solvers import newton
+from jointpmf.solvers.curvature import Curvature
+from solvers.test_curvature import jacobian, residual
+
+
+def counted(seed, n_rows, sizes=(3, 4, 3, 2), rank=3, order=3):
+    """Return the empirical marginals of a few rows of a random model."""
+    truth = jp.random_pmf(jp.Domain.of_sizes(list(sizes)), rank, seed)
+    rows = truth.sample(n_rows, random_state=seed, backend="codes")
+    return jp.MarginalSet.from_table(rows, order, domain=truth.domain)
+
+
+def fit(marginals, rank=3, **options):
+    return jp.fit_marginals(marginals, rank, **({"method": "newton", "tol": 0} | options))
+
+
+def near(pmf, seed, distance=0.05):
+    """Return a model a little way from another."""
+    other = jp.random_pmf(pmf.domain, pmf.rank, seed)
+    pairs = zip([pmf.weights, *pmf.factors], [other.weights, *other.factors], strict=True)
+    weights, *factors = [(1 - distance) * a + distance * b for a, b in pairs]
+    return jp.JointPMF(pmf.domain, weights, factors)
+
+
+def complementarity(marginals, pmf):
+    """Return, over all simplices, how much mass lies where the gradient is not least."""
+    scales = np.ones(len(marginals))
+    j = jacobian(marginals.subsets, pmf.weights, pmf.factors, scales)
+    gradient = j.T @ residual(marginals, pmf.weights, pmf.factors, scales)
+    rows = np.split(gradient[pmf.rank :].reshape(-1, pmf.rank), pmf.domain.offsets[1:-1])
+    simplices = [(pmf.weights[:, None], gradient[: pmf.rank, None])]
+    simplices += zip(pmf.factors, rows, strict=True)
+    return max(float((x * (g - g.min(axis=0))).sum(axis=0).max()) for x, g in simplices)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("order", [2, 3])
+def test_the_objective_never_rises(seed, order):
+    marginals = counted(seed, 60, order=order)
+    objective = [s.objective for s in fit(marginals, start="random", random_state=seed).history]
+    assert len(objective) > 3
+    assert (np.diff(objective) <= 0).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_convergence_to_exact_triples_is_quadratic(seed):
+    truth = jp.random_pmf(jp.Domain.of_sizes([4, 3, 5, 4]), 3, seed)
+    solution = fit(truth.marginals(3), start=near(truth, 100 + seed))
+    assert solution.n_iter <= 10
+    assert solution.objective < 1e-28
+    assert jp.factor_error(truth, solution.pmf) < 1e-11
+    objective = np.array([step.objective for step in solution.history])
+    digits = np.log10(objective[objective > 1e-28])
+    assert np.diff(digits)[-1] < 1.2 * np.diff(digits)[-3]
+    assert np.diff(digits).min() < -6
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 6, 7, 8, 9, 11])
+def test_an_optimum_on_the_boundary_is_reached(seed):
+    marginals = counted(seed, 40)
+    start = jp.random_pmf(marginals.domain, 3, 50 + seed)
+    solution = fit(marginals, start=start)
+    sweeps = fit(marginals, start=solution.pmf, method="aoadmm", max_iter=200)
+    assert min(factor.min() for factor in solution.pmf.factors) == 0
+    assert solution.status is jp.Status.CONVERGED
+    assert solution.kkt < 1e-6
+    assert complementarity(marginals, solution.pmf) < 1e-8
+    assert solution.objective <= sweeps.objective * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", [5, 10])
+def test_a_step_does_not_throw_a_component_away(seed):
+    """Full steps empty a weight here, and end far above AO-ADMM from the same start."""
+    marginals = counted(seed, 40)
+    start = jp.random_pmf(marginals.domain, 3, 50 + seed)
+    sweeps = fit(marginals, start=start, method="aoadmm", max_iter=600)
+    assert sweeps.pmf.weights.min() > 0.05
+    assert fit(marginals, start=start).objective <= sweeps.objective * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_solution_carries_a_small_kkt_residual(order, seed):
+    solution = fit(counted(seed, 200, order=order), 2, random_state=seed, tol=1e-10)
+    assert solution.kkt < 1e-6
+
+
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_default_carries_a_small_kkt_residual_too(order, seed):
+    solution = jp.fit_marginals(counted(seed, 200, order=order), 2, random_state=seed)
+    assert solution.kkt is not None
+    assert solution.kkt < 1e-4
+
+
+def test_far_from_an_optimum_the_kkt_residual_is_large():
+    marginals = counted(0, 40)
+    start = jp.random_pmf(marginals.domain, 3, 50)
+    assert fit(marginals, start=start, max_iter=0).kkt > 1e-3
+
+
+class NeverFormed(Curvature):
+    """A curvature of which only products may be asked."""
+
+    def matrix(self, point):
+        raise AssertionError("JᵀJ was formed")
+
+
+@pytest.mark.parametrize("seed", [1, 3, 5])
+def test_conjugate_gradients_find_the_same_optimum(monkeypatch, seed):
+    marginals = counted(seed, 300, [3] * 5)
+    start = jp.random_pmf(marginals.domain, 3, 9)
+    factorised = fit(marginals, start=start)
+    monkeypatch.setattr(newton, "LARGEST_FACTORISED", 0)
+    monkeypatch.setattr(newton, "Curvature", NeverFormed)
+    by_products = fit(marginals, start=start)
+    assert by_products.objective == pytest.approx(factorised.objective, rel=1e-9)
+    assert by_products.kkt < 1e-6
+    assert jp.factor_error(factorised.pmf, by_products.pmf) < 1e-4
+
+
+def test_conjugate_gradients_reach_exact_triples(monkeypatch):
+    monkeypatch.setattr(newton, "LARGEST_FACTORISED", 0)
+    truth = jp.random_pmf(jp.Domain.of_sizes([4, 3, 5, 4]), 3, 0)
+    solution = fit(truth.marginals(3), start=near(truth, 100))
+    assert jp.factor_error(truth, solution.pmf) < 1e-10
+
+
+@pytest.mark.parametrize("method", ["newton", "auto"])
+@pytest.mark.parametrize("start", ["auto", "random"])
+def test_the_same_seed_gives_the_same_bits(method, start):
+    marginals = counted(2, 100)
+    first, second = (
+        fit(marginals, method=method, start=start, tol=1e-10, random_state=4) for _ in range(2)
+    )
+    assert first.objective == second.objective
+    assert first.start == second.start
+    np.testing.assert_array_equal(first.pmf.weights, second.pmf.weights)
+    for a, b in zip(first.pmf.factors, second.pmf.factors, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_default_is_as_good_as_the_best_of_several_aoadmm_runs(seed):
+    marginals = counted(seed, 300, [3] * 5)
+    default = jp.fit_marginals(marginals, 3, random_state=0)
+    runs = [
+        fit(marginals, method="aoadmm", start="random", tol=1e-9, max_iter=400, random_state=k)
+        for k in range(4)
+    ]
+    assert default.objective <= min(run.objective for run in runs) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("method", ["newton", "auto"])
+def test_a_given_start_is_where_the_fit_begins(method):
+    marginals = counted(0, 40)
+    start = jp.random_pmf(marginals.domain, 3, 5)
+    still = fit(marginals, method=method, start=start, max_iter=0)
+    assert jp.factor_error(start, still.pmf) < 1e-15
+    assert still.start.startswith("given")
+    moved = fit(marginals, method=method, start=start)
+    assert moved.history[0].objective == pytest.approx(still.objective, rel=1e-12)
+    assert moved.start.startswith("given")
+
+
+def test_a_given_start_is_not_changed():
+    marginals = counted(0, 40)
+    start = jp.random_pmf(marginals.domain, 3, 5)
+    before = [factor.copy() for factor in start.factors]
+    fit(marginals, start=start)
+    for a, b in zip(before, start.factors, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_weights_of_marginals_are_respected():
+    marginals = counted(0, 40)
+    weights = np.array([1.0, 0.1, 0.5, 0.3])
+    start = jp.random_pmf(marginals.domain, 3, 50)
+    solution = fit(marginals, start=start, weighting=weights)
+    scaled = residual(marginals, solution.pmf.weights, solution.pmf.factors, weights)
+    assert solution.objective == pytest.approx(0.5 * scaled @ scaled, rel=1e-10)
+    assert solution.kkt < 1e-6

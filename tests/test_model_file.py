@@ -1,0 +1,175 @@
+"""Model files: what goes in comes out, and nothing else gets in."""
+
+import datetime
+import os
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+
+import jointpmf as jp
+from jointpmf.model_file import read_about, write_model
+
+
+@pytest.fixture
+def pmf():
+    domain = jp.Domain(
+        [
+            jp.Variable("text", ("a", "ß", "")),
+            jp.Variable("number", (1, 2.5)),
+            jp.Variable("truth", (False, True)),
+            jp.Variable("day", (datetime.date(2020, 1, 2), datetime.date(2021, 3, 4))),
+            jp.Variable("moment", (datetime.datetime(2020, 1, 2, 3, 4), datetime.datetime.max)),
+            jp.Variable("span", (datetime.timedelta(days=1), datetime.timedelta(microseconds=3))),
+            jp.Variable("price", (Decimal("1.10"), Decimal("2"))),
+            jp.Variable("bin", ("<1", ">=1"), values=(0.5, 3), edges=(-np.inf, 1, np.inf)),
+        ]
+    )
+    return jp.random_pmf(domain, 3, 0)
+
+
+def test_a_model_comes_back_bit_for_bit(pmf, tmp_path):
+    pmf.save(tmp_path / "m.safetensors")
+    again = jp.load(tmp_path / "m.safetensors")
+    assert again.domain == pmf.domain
+    assert [type(v.levels[0]) for v in again.domain] == [type(v.levels[0]) for v in pmf.domain]
+    for a, b in zip((pmf.weights, *pmf.factors), (again.weights, *again.factors), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_writing_replaces_and_leaves_nothing_behind(pmf, tmp_path):
+    path = tmp_path / "m.safetensors"
+    path.write_text("old")
+    pmf.save(path)
+    assert jp.load(path).rank == 3
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_place_that_cannot_be_written_is_one_sentence(pmf, tmp_path):
+    with pytest.raises(jp.JointPMFError, match=r"cannot write .*: No such file or directory"):
+        pmf.save(tmp_path / "nowhere" / "m.safetensors")
+    with pytest.raises(jp.JointPMFError, match=r"cannot write .*: Is a directory"):
+        pmf.save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_level_that_no_file_can_hold_is_named(tmp_path):
+    pmf = jp.random_pmf(jp.Domain([jp.Variable("pair", ((1, 2), (3, 4)))]), 1, 0)
+    with pytest.raises(jp.JointPMFError, match=r"level \(1, 2\) of 'pair'"):
+        pmf.save(tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_said_about_a_model_comes_back(pmf, tmp_path):
+    path = tmp_path / "m.safetensors"
+    about = {"method": "likelihood", "rows": "944", "by": "Zoë"}
+    write_model(path, pmf.domain, pmf.weights, pmf.factors, about)
+    assert read_about(path) == about
+    assert jp.load(path).domain == pmf.domain
+    pmf.save(path)
+    assert read_about(path) == {}
+
+
+@pytest.mark.parametrize("about", [{"rows": 3}, {3: "rows"}, ["rows"]])
+def test_what_is_said_about_a_model_must_be_text(pmf, tmp_path, about):
+    with pytest.raises(jp.JointPMFError, match="must be texts, not"):
+        write_model(tmp_path / "m", pmf.domain, pmf.weights, pmf.factors, about)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_same_model_is_the_same_file(pmf, tmp_path):
+    pmf.save(tmp_path / "a")
+    pmf.save(tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_full_disk_is_one_sentence_and_stays_a_device(pmf):
+    device = os.stat("/dev/full")
+    with pytest.raises(jp.JointPMFError, match=r"cannot write /dev/full: No space left on device"):
+        pmf.save("/dev/full")
+    assert os.stat("/dev/full").st_rdev == device.st_rdev
+
+
+def test_a_disk_that_fills_up_leaves_the_old_file(pmf, tmp_path):
+    path = tmp_path / "m.safetensors"
+    pmf.save(path)
+    old = path.read_bytes()
+    code = (
+        "import jointpmf as jp, resource, sys; pmf = jp.load(sys.argv[1]);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)); pmf.save(sys.argv[1])"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
+    assert "JointPMFError: cannot write" in ended.stderr
+    assert "File too large" in ended.stderr
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_bytes() == old
+
+
+def test_a_link_stays_a_link(pmf, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    pmf.save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert jp.load(tmp_path / "target").rank == 3
+
+
+def test_the_format_can_be_read_as_its_description_says(pmf, tmp_path):
+    """The reader in docs/format.md, which uses nothing but json and numpy."""
+    path = tmp_path / "m.safetensors"
+    pmf.save(path)
+    text = (Path(__file__).parent.parent / "docs/format.md").read_text()
+    namespace = {}
+    exec(text.split("```python\n")[1].split("```")[0], namespace)
+    domain, weights, factors = namespace["read_model"](path)
+    assert [variable["name"] for variable in domain["variables"]] == list(pmf.domain.names)
+    np.testing.assert_array_equal(weights, pmf.weights)
+    for mine, theirs in zip(pmf.factors, factors, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def tampered(pmf, path, tensors=None, **metadata):
+    """Write the model with some tensors or metadata replaced."""
+    pmf.save(path)
+    with safe_open(path, framework="numpy") as file:
+        meta = file.metadata()
+    save_file(load_file(path) | (tensors or {}), path, {**meta, **metadata})
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"format": "other"}, "is not a jointpmf model"),
+        ({"version": "9"}, "format version '9'"),
+        ({"domain": "{"}, "domain .* cannot be read"),
+        ({"domain": '{"variables": []}'}, "weights and a factor per variable"),
+        ({"tensors": {"weights": np.array([0.5, 0.4, 0.2])}}, "'weights' .* do not sum to one"),
+        ({"tensors": {"weights": np.array([1.5, -0.5, 0.0])}}, "something else than prob"),
+        ({"tensors": {"weights": np.array([np.nan, 0.5, 0.5])}}, "something else than prob"),
+        ({"tensors": {"weights": np.ones(1)}}, "'weights'.* have shape|'text'.* have shape"),
+        ({"tensors": {"factor.0": np.full((2, 3), 0.5)}}, "'text' .* have shape"),
+        ({"tensors": {"weights": np.array(1.0)}}, "'weights'.* have shape"),
+        ({"tensors": {"weights": np.array([0.2, 0.3, 0.5], np.float32)}}, "something else than"),
+        ({"about": "[]"}, "says about its model"),
+        ({"checksum": "00"}, "changed after it was written"),
+        ({"tensors": {"weights": np.array([0.2, 0.3, 0.5])}}, "changed after it was written"),
+        ({"tensors": {"more": np.ones(1)}}, "weights and a factor per variable"),
+    ],
+)
+def test_a_file_that_was_changed_is_refused(pmf, tmp_path, change, says):
+    path = tmp_path / "m.safetensors"
+    tampered(pmf, path, **change)
+    with pytest.raises(jp.JointPMFError, match=says):
+        jp.load(path)
+
+
+def test_what_is_no_model_is_refused(tmp_path):
+    with pytest.raises(jp.JointPMFError, match="cannot read"):
+        jp.load(tmp_path / "absent")
+    for content in (b"", b"junk", b"\xff" * 100):
+        (tmp_path / "junk").write_bytes(content)
+        with pytest.raises(jp.JointPMFError, match="not a model file"):
+            jp.load(tmp_path / "junk")
