@@ -21,7 +21,7 @@ import jointpmf as jp
 from benchmarks.measure import peak_bytes, print_lines, seconds
 from jointpmf.rows.table import Rows
 from jointpmf.solvers.em import EM
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from jointpmf.threads import limited_to, n_threads
 
 HERE = Path(__file__).parent

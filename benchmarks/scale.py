@@ -23,7 +23,7 @@ from jointpmf.show import plots
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.least_squares import CoupledLeastSquares
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from jointpmf.solvers.starts.candidates import random_point
 from jointpmf.threads import n_threads, one_blas_thread
 

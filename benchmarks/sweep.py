@@ -21,7 +21,7 @@ from jointpmf.marginals import tables as tables_module
 from jointpmf.solvers import aoadmm
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.least_squares import CoupledLeastSquares
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from jointpmf.threads import one_blas_thread
 
 Line = tuple[str, str, str, str]

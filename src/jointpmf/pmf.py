@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from jointpmf.marginals.marginal_set import (
 from jointpmf.model_file import read_model, write_model
 from jointpmf.show.html import bars, element, fragment, html_table, name_of, percent
 from jointpmf.threads import one_blas_thread, row_blocks, run_all
+
+if TYPE_CHECKING:
+    from jointpmf.point import Point
 
 logger = logging.getLogger("jointpmf")
 
@@ -88,6 +91,11 @@ class JointPMF:
                 f"not ({variable.size}, {self.rank})"
             )
         return array
+
+    @classmethod
+    def at(cls, point: Point, domain: Domain) -> JointPMF:
+        """Return the joint PMF of a point, at which a solver is."""
+        return cls(domain, point.weights, np.split(point.factors, domain.offsets[1:-1]))
 
     @property
     def rank(self) -> int:

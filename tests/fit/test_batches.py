@@ -21,7 +21,7 @@ from jointpmf.rows.parts import CountLevels, CountSubsets, Expect
 from jointpmf.rows.spool import Spool
 from jointpmf.rows.table import ColumnRows, Rows, Stacks
 from jointpmf.solvers import stepwise
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from jointpmf.solvers.stepwise import Stepwise, steps_of
 from jointpmf.threads import limited_to
 from support import oracle

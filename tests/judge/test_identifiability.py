@@ -9,7 +9,7 @@ import pytest
 
 import jointpmf as jp
 from jointpmf.solvers.curvature import Tangent
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from solvers.test_curvature import jacobian
 
 

@@ -15,7 +15,7 @@ from jointpmf.rows.parts import (
     fit_parted_rows,
 )
 from jointpmf.rows.table import ColumnRows, Rows
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 
 TRUTH = jp.random_pmf(jp.Domain.of_sizes([3, 4, 2, 5, 3, 3]), 2, random_state=0)
 

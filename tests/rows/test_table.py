@@ -19,7 +19,7 @@ from jointpmf.rows.table import (
     log_likelihoods,
     mean_log_likelihood,
 )
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from support import oracle
 
 

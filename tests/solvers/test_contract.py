@@ -15,7 +15,7 @@ from jointpmf.fit.coupled import PATIENCE
 from jointpmf.solvers import aoadmm
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.least_squares import CoupledLeastSquares
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from support import oracle
 
 METHODS = ["aoadmm", "newton", "auto"]

@@ -16,7 +16,7 @@ from jointpmf.marginals import tables
 from jointpmf.solvers import least_squares as objective_module
 from jointpmf.solvers.curvature import Curvature, Tangent, pivot_of_each_parameter
 from jointpmf.solvers.least_squares import CoupledLeastSquares
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from solvers.test_least_squares import random_marginals
 from support import oracle
 

@@ -14,7 +14,7 @@ from jointpmf.rows.table import SMALLEST, Rows
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.loop import iterate
 from jointpmf.solvers.ordinal import LEAST_POPULAR, neighbour_kernel
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from jointpmf.solvers.starts.candidates import point_at_rows
 from support import oracle
 

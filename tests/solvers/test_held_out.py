@@ -16,7 +16,7 @@ from jointpmf.solvers import held_out as module
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.held_out import Answers, HeldOut, HeldOutCells
 from jointpmf.solvers.loop import State, iterate
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from jointpmf.solvers.starts.candidates import point_at_rows
 from support import oracle
 
@@ -254,7 +254,7 @@ import numpy as np
 import jointpmf as jp
 from jointpmf import pmf, threads
 from jointpmf.solvers import held_out
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 
 split = threads.row_blocks
 pmf.row_blocks = lambda n_rows: split(n_rows, 10)  # a block of cells is many blocks of rows

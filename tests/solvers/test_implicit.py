@@ -12,7 +12,7 @@ from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.solvers.loop import Status, iterate
 from jointpmf.solvers.newton import Newton
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from jointpmf.solvers.starts.candidates import point_of_all_subsets, random_point
 from support import oracle
 
@@ -211,7 +211,7 @@ class TestStart:
         problem = ImplicitLeastSquares(ColumnRows.of_codes(codes), 3, 3)
         point = point_of_all_subsets(problem, np.random.default_rng(0))
         anywhere = random_point(truth.domain, 3, np.random.default_rng(0))
-        errors = [jp.factor_error(truth, p.to_pmf(truth.domain)) for p in (point, anywhere)]
+        errors = [jp.factor_error(truth, jp.JointPMF.at(p, truth.domain)) for p in (point, anywhere)]
         assert errors[0] < 0.1 < 0.5 < errors[1]
 
     def test_variables_outside_of_the_groups_are_solved_for(self, monkeypatch):
@@ -228,7 +228,7 @@ class TestStart:
         monkeypatch.setattr(problem, "blocks", noted)
         point = point_of_all_subsets(problem, np.random.default_rng(0))
         assert min(zeroed) > 40
-        assert jp.factor_error(truth, point.to_pmf(truth.domain)) < 0.05
+        assert jp.factor_error(truth, jp.JointPMF.at(point, truth.domain)) < 0.05
 
     def test_there_is_none_for_too_large_a_rank(self):
         codes, generator = random_codes(0, n_variables=3)

@@ -14,7 +14,7 @@ from jointpmf.compiled import loops as kernels
 from jointpmf.marginals import tables
 from jointpmf.solvers import least_squares as objective_module
 from jointpmf.solvers.least_squares import CoupledLeastSquares
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from support import oracle
 
 

@@ -292,7 +292,7 @@ class TestPointAlongFactors:
     def test_it_is_likelier_than_independence_before_any_step(self):
         codes = correlated_codes()
         rows = rows_of_codes(codes)
-        pmf = along(rows, 16).to_pmf(rows.domain)
+        pmf = jp.JointPMF.at(along(rows, 16), rows.domain)
         independent = jp.JointPMF(rows.domain, [1.0], rows.marginal.reshape(4, 5, 1))
         gain = pmf.log_probability(codes) - independent.log_probability(codes)
         assert gain.mean() > 0.5

@@ -29,7 +29,7 @@ from jointpmf.rows.table import mean_log_likelihood
 from jointpmf.solvers.held_out import Answers, HeldOutCells
 from jointpmf.solvers.loop import Restart, Solution, Status
 from jointpmf.solvers.ordinal import is_ordered
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from jointpmf.threads import one_blas_thread
 
 RANKS = {"rows": (10, 20, 40, 80), "factors": (32, 256, 1024, 4096)}

@@ -16,6 +16,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,43 +27,36 @@ from safetensors.numpy import save
 
 from jointpmf import __version__
 from jointpmf.data.encoding import Codes
-from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError, shown, whole_number
+from jointpmf.errors import JointPMFError, shown
+from jointpmf.fit.settings import Checkpoint
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.marginals.tables import SparseTable
 from jointpmf.model_file import PathLike, atomic_output, header_and_numbers, reason_of, with_header
 from jointpmf.pmf import JointPMF, seeded_generator
+from jointpmf.rows.source import digest_of, is_digest, parts_of_domain
+from jointpmf.solvers.loop import Arrays
 
 logger = logging.getLogger("jointpmf")
 
-FORMAT, VERSION = "jointpmf checkpoint", "1"
+_FORMAT, _VERSION = "jointpmf checkpoint", "1"
 
-MIN_SECONDS = 1.0
-"""Between two writes: what takes less is as quickly made again."""
-
-SAME_START = 1e-6
+_SAME_START = 1e-6
 """How far two starts of a run may differ: on another processor sums are rounded otherwise."""
-
-SHA = "sha256:"
-
-Arrays = dict[str, np.ndarray]
 
 
 class CheckpointError(JointPMFError):
     """A checkpoint that cannot be read or written, for which no other start can make up."""
 
 
-class Checkpoint:
-    """A folder in which a fit leaves how far it has come.
+class SavedFit:
+    """The folder of a checkpoint, while a fit is running.
 
     Parameters
     ----------
-    folder : path
-        Where; it is made when the first run begins.
-    every : int
-        Iterations between two writes, which are also at least a second apart.
+    checkpoint : Checkpoint or path
+        The folder, and how often to write.
     identity : mapping of str to Any
-        What is fitted and how: a checkpoint serves the same only.
+        What is fitted and how: a checkpoint serves the same fit only.
     random_state : int or numpy Generator, optional
         Without one a seed is drawn, and kept in the folder.
 
@@ -73,13 +67,16 @@ class Checkpoint:
     """
 
     def __init__(
-        self, folder: PathLike, every: int, identity: Mapping[str, Any], random_state: Any = None
+        self, checkpoint: Checkpoint | PathLike, identity: Mapping[str, Any], random_state: Any
     ) -> None:
+        if not isinstance(checkpoint, Checkpoint):
+            checkpoint = Checkpoint(checkpoint)
+        self.every, self._seconds = checkpoint.every, checkpoint.seconds
         try:
-            self.folder = Path(folder)
+            self.folder = Path(checkpoint.folder)
         except TypeError:
-            raise JointPMFError(f"the checkpoint must be a folder, not {shown(folder)}") from None
-        self.every = whole_number(every, "checkpoint_every", 1)
+            folder = shown(checkpoint.folder)
+            raise JointPMFError(f"the checkpoint must be a folder, not {folder}") from None
         self.generator = seeded_generator(random_state)
         is_seeded = random_state is not None
         state = digest_of(_json(self.generator.bit_generator.state))
@@ -155,7 +152,7 @@ class Checkpoint:
 
     def is_time(self, begin: float = -math.inf) -> bool:
         """Tell whether the last write, and what began since, is long enough ago."""
-        return time.monotonic() - max(self._last_write, begin) >= MIN_SECONDS
+        return time.monotonic() - max(self._last_write, begin) >= self._seconds
 
     def write(self, number: int, arrays: Arrays) -> None:
         """Write what a run has reached, after all that ended before."""
@@ -188,10 +185,8 @@ class SavedRun:
         What it had reached when it was last written, if ever.
     """
 
-    def __init__(
-        self, checkpoint: Checkpoint, number: int, start: np.ndarray, found: Arrays | None
-    ) -> None:
-        self._checkpoint, self._number, self._start = checkpoint, number, start
+    def __init__(self, fit: SavedFit, number: int, start: np.ndarray, found: Arrays | None) -> None:
+        self._fit, self._number, self._start = fit, number, start
         self.found = found
         self._begin = time.monotonic()
         self._iteration = -1  # the last that was written
@@ -203,9 +198,9 @@ class SavedRun:
     def _check_start(self, start: np.ndarray) -> None:
         if np.array_equal(start, self._start):
             return
-        name = f"run {self._number} of the checkpoint in {self._checkpoint.folder}"
+        name = f"run {self._number} of the checkpoint in {self._fit.folder}"
         is_same = start.shape == self._start.shape
-        if not is_same or not np.allclose(start, self._start, SAME_START, SAME_START):
+        if not is_same or not np.allclose(start, self._start, _SAME_START, _SAME_START):
             raise CheckpointError(f"{name} began elsewhere than that of this fit")
         logger.warning(
             "%s began where numbers are rounded otherwise; it goes on, but not to the same bits",
@@ -214,11 +209,11 @@ class SavedRun:
 
     def is_due(self, iteration: int) -> bool:
         """Tell whether to write after an iteration."""
-        return iteration % self._checkpoint.every == 0 and self._checkpoint.is_time(self._begin)
+        return iteration % self._fit.every == 0 and self._fit.is_time(self._begin)
 
     def write(self, iteration: int, arrays: Arrays) -> None:
         """Write what was reached after an iteration."""
-        self._checkpoint.write(self._number, self._with_place(iteration, arrays))
+        self._fit.write(self._number, self._with_place(iteration, arrays))
         self._iteration = iteration
 
     def end(self, iteration: int, arrays: Arrays, is_stopped: bool) -> None:
@@ -232,7 +227,7 @@ class SavedRun:
             if is_stopped or self._iteration >= 0:
                 self.write(iteration, arrays)
             else:
-                self._checkpoint.note_end(self._number, self._with_place(iteration, arrays))
+                self._fit.note_end(self._number, self._with_place(iteration, arrays))
         except CheckpointError as error:
             logger.warning("%s", error)
 
@@ -240,42 +235,32 @@ class SavedRun:
         return {"start": self._start, "iteration": np.array(iteration), **arrays}
 
 
-def digest_of(*parts: Any) -> str:
-    """Return the SHA-256 of arrays and of anything else that always looks the same.
-
-    Examples
-    --------
-    >>> digest_of(np.arange(3), "rows") == digest_of(np.arange(3), "rows")
-    True
-    >>> digest_of(np.arange(3)) == digest_of(np.arange(4))
-    False
-    """
-    digest = hashlib.sha256()
-    for part in parts:
-        if isinstance(part, np.ndarray):
-            digest.update(f"{part.dtype.str}{part.shape};".encode())
-            digest.update(np.ascontiguousarray(part).data)
-        else:
-            digest.update(f"{part!r};".encode())
-    return SHA + digest.hexdigest()
+def generator_and_runs(
+    checkpoint: Checkpoint | PathLike | None, identity: Mapping[str, Any], random_state: Any
+) -> tuple[np.random.Generator, SavedFit | None]:
+    """Return what a fit draws from, and where its runs are saved, if they are."""
+    if checkpoint is None:
+        return seeded_generator(random_state), None
+    saved = SavedFit(checkpoint, identity, random_state)
+    return saved.generator, saved
 
 
 def _described(value: Any) -> Any:
-    """Return what JSON can hold of a value: itself, or its digest."""
+    """Return what JSON can hold of a value: itself, its fields, or its digest."""
     if isinstance(value, Codes):
-        return digest_of(*_parts_of_domain(value.domain), value.columns)
+        return digest_of(*parts_of_domain(value.domain), value.columns)
     if isinstance(value, MarginalSet):
         tables = [(m.names, m.table) for m in value]
         parts = [part for names, table in tables for part in (names, *_parts_of_table(table))]
-        return digest_of(*_parts_of_domain(value.domain), *parts)
+        return digest_of(*parts_of_domain(value.domain), *parts)
     if isinstance(value, JointPMF):
         return digest_of(value.weights, *value.factors)
-    return digest_of(value) if isinstance(value, np.ndarray) else value
-
-
-def _parts_of_domain(domain: Domain) -> list[Any]:
-    """Return what of a domain a fit depends on: how its levels are called does not matter."""
-    return [domain.names, domain.sizes, [variable.values for variable in domain]]
+    if is_dataclass(value):
+        described = {f.name: _described(getattr(value, f.name)) for f in fields(value)}
+        return {"kind": type(value).__name__, **described}
+    if isinstance(value, np.ndarray):
+        return digest_of(value)
+    return True if callable(value) else value  # a function has no content to compare
 
 
 def _parts_of_table(table: np.ndarray | SparseTable) -> list[Any]:
@@ -290,14 +275,24 @@ def _json(content: Any) -> str:
 
 def _differences(there: dict[str, Any], here: dict[str, Any]) -> str:
     """Say in what one fit differs from another; nothing if in nothing."""
+    there, here = _flat(there), _flat(here)
     names = [name for name in there | here if there.get(name) != here.get(name)]
-    if "function" in names:  # other functions have other options
-        names = ["function"]
+    if "objective.kind" in names:  # other objectives have other settings
+        names = ["objective.kind"]
     return "; ".join(_difference(name, there.get(name), here.get(name)) for name in names)
 
 
+def _flat(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return nested facts under names such as `objective.smoothing`."""
+    found: dict[str, Any] = {}
+    for name, fact in facts.items():
+        inner = _flat(fact) if isinstance(fact, dict) else {"": fact}
+        found |= {f"{name}.{key}".rstrip("."): value for key, value in inner.items()}
+    return found
+
+
 def _difference(name: str, there: Any, here: Any) -> str:
-    if any(str(value).startswith(SHA) for value in (there, here)):
+    if is_digest(there) or is_digest(here):
         return f"{name}: not the same"
     return f"{name}: {there!r}, not {here!r}"
 
@@ -310,7 +305,7 @@ def _write(path: Path, texts: Mapping[str, str], arrays: Arrays) -> None:
         in_rows = compact.flags.c_contiguous
         # by columns it stays: in which order numbers lie decides in which they are summed
         tensors[name if in_rows else f"{name}.T"] = compact if in_rows else compact.T
-    metadata = {"format": FORMAT, "version": VERSION, "library": __version__, **texts}
+    metadata = {"format": _FORMAT, "version": _VERSION, "library": __version__, **texts}
     header, numbers = header_and_numbers(save(tensors, metadata))
     header["__metadata__"]["checksum"] = _checksum(header, numbers)
     try:
@@ -331,12 +326,12 @@ def _read(path: Path) -> tuple[dict[str, str], Arrays]:
         raise CheckpointError(f"{path} is damaged: {reason_of(error)}") from None
     header, numbers = header_and_numbers(content)
     metadata = header.get("__metadata__") or {}
-    if metadata.get("format") != FORMAT:
+    if metadata.get("format") != _FORMAT:
         raise CheckpointError(f"{path} is not a checkpoint")
-    if metadata.get("version") != VERSION:
+    if metadata.get("version") != _VERSION:
         version = shown(metadata.get("version"))
         raise CheckpointError(
-            f"{path} has format version {version}; this library reads {VERSION!r}"
+            f"{path} has format version {version}; this library reads {_VERSION!r}"
         )
     if metadata.get("library") != __version__:
         raise CheckpointError(

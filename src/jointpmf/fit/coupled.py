@@ -23,7 +23,7 @@ from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.solvers.loop import Callback, Solution, Solver, Status, iterate
 from jointpmf.solvers.newton import Newton
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from jointpmf.solvers.starts.algebraic import EXACT, algebraic_start
 from jointpmf.solvers.starts.candidates import checked_start, random_point
 from jointpmf.threads import one_blas_thread

@@ -47,7 +47,7 @@ from jointpmf.solvers.implicit import (
 from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.solvers.loop import Status, iterate
 from jointpmf.solvers.newton import LARGEST_FACTORISED, MAX_CG, Newton
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from jointpmf.solvers.starts.algebraic import MAX_STACK, algebraic_start
 from jointpmf.solvers.starts.candidates import (
     MAX_COUNTED,

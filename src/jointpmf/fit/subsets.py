@@ -32,7 +32,7 @@ from jointpmf.rows.table import ColumnRows
 from jointpmf.solvers.curvature import Curvature
 from jointpmf.solvers.implicit import REFRESH, ImplicitLeastSquares
 from jointpmf.solvers.loop import Solution, Status, iterate
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from jointpmf.solvers.starts.candidates import checked_start, point_of_all_subsets, random_point
 from jointpmf.threads import one_blas_thread
 

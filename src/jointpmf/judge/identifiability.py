@@ -22,7 +22,7 @@ from jointpmf.marginals.marginal_set import MarginalSet, names_of_order, positio
 from jointpmf.pmf import JointPMF, seeded_generator
 from jointpmf.show.html import element, facts, fragment, number_text
 from jointpmf.solvers.curvature import Curvature, Tangent
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from jointpmf.threads import one_blas_thread
 
 Subset = tuple[int, ...]

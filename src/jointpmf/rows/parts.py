@@ -7,10 +7,8 @@ run a *task* on each of them and to merge what comes out; a task is small, and s
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, Self, TypeVar
 
@@ -18,14 +16,11 @@ import numpy as np
 
 from jointpmf.data.encoding import Codes
 from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError
-from jointpmf.fit.checkpoint import digest_of
-from jointpmf.fit.plan import LIFT, FitData, FitPlan
-from jointpmf.fit.subsets import check_countable
 from jointpmf.marginals.counting import Subset, count_tables
 from jointpmf.marginals.marginal_set import MarginalCounts, MarginalSet, names_of_order
+from jointpmf.marginals.orders import check_countable
 from jointpmf.marginals.tables import Table, add
-from jointpmf.pmf import JointPMF
+from jointpmf.rows.source import digest_of
 from jointpmf.rows.table import (
     ColumnRows,
     Stacks,
@@ -34,22 +29,6 @@ from jointpmf.rows.table import (
     row_hashes,
     rows_of_codes,
 )
-from jointpmf.solvers.em import EM
-from jointpmf.solvers.loop import Solution, Status, iterate
-from jointpmf.solvers.point import Point
-from jointpmf.solvers.starts.candidates import mixed
-
-logger = logging.getLogger("jointpmf")
-
-SAMPLE_ROWS, SAMPLE_CELLS = 50_000, 10**7
-"""Rows on which the start of a fit is found, about, and their cells."""
-
-SAMPLE_ITER = 100
-"""Iterations that the model of the sample gets: they cost little, and save passes over all."""
-
-SAMPLE_LIFT = 0.01
-"""Part of the marginals of all rows in a start that was found on some: what the sample did not
-see may happen."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +214,7 @@ class DrawSample:
 
 
 class PartedRows:
-    """Rows in parts, as EM sees them."""
+    """Rows in parts, as a source."""
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
@@ -247,9 +226,24 @@ class PartedRows:
         return self.parts.total(CountLevels())
 
     @property
+    def n_rows(self) -> int:
+        """How many rows are kept; those that repeat within a part may be kept once."""
+        return self.levels.n_rows
+
+    @property
+    def n_empty(self) -> int:
+        """How many rows had no observed cell."""
+        return self.levels.n_empty
+
+    @property
     def total(self) -> float:
         """The weight of all rows."""
         return self.levels.weight
+
+    @property
+    def counts(self) -> np.ndarray:
+        """How often each level of each variable was seen."""
+        return self.levels.counts
 
     @cached_property
     def marginal(self) -> np.ndarray:
@@ -268,7 +262,7 @@ class PartedRows:
         return PartedExpectation(self.parts, rank)
 
     def sample(self, size: int, seed: int) -> tuple[Codes, np.ndarray]:
-        """Return about so many rows, or all if they are no more, and how often each was drawn."""
+        """Return about `size` rows, or all if there are no more, and how often each was drawn."""
         rate = size / self.total if self.levels.n_rows > size else None
         drawn = self.parts.total(DrawSample(rate, seed))
         return Codes(self.domain, drawn.columns.T), drawn.weights
@@ -292,58 +286,3 @@ class PartedExpectation(Stacks):
         """Return how often each level is expected with each component, and Σ log-likelihood."""
         found = self._parts.total(Expect(stack, self.rank))
         return found.counts, found.log_likelihood
-
-
-def fit_parted_rows(rows: PartedRows, plan: FitPlan, generator: np.random.Generator) -> Solution:
-    """Return the maximum-likelihood fit to rows in parts, its start found on a sample of them.
-
-    Every iteration is one or two passes over the parts, with the same steps as in memory.
-    """
-    begin = time.perf_counter()
-    check_levels(rows.domain, rows.levels.counts)
-    if isinstance(plan.start, JointPMF):
-        point, name = _possible(Point.of_pmf(plan.start), rows), "given: a JointPMF"
-    else:
-        sample, weights = rows.sample(sample_size(rows.domain), int(generator.integers(2**31)))
-        found = fit_to_sample(FitData.of_codes(sample, weights), plan, generator)
-        if found.status is Status.STOPPED:
-            return found
-        point, name = mixed(Point.of_pmf(found.pmf), rows.marginal, SAMPLE_LIFT), found.start
-    return fit_from(rows, plan, point, name, begin)
-
-
-def _possible(point: Point, rows: PartedRows) -> Point:
-    """Return a start under which all rows can happen."""
-    expectation = rows.expectation(len(point.weights))
-    if np.isfinite(expectation.counts(expectation.stack(point))[1]):
-        return point
-    logger.info("the start gives rows probability zero; a part of the marginals is mixed in")
-    return mixed(point, rows.marginal, LIFT)
-
-
-def check_levels(domain: Domain, counts: np.ndarray) -> None:
-    """Raise unless every column has an observed cell in a row that counts."""
-    if not counts.any():
-        raise JointPMFError("no row has an observed cell and a weight")
-    seen = np.add.reduceat(counts, domain.offsets[:-1]) > 0
-    if not seen.all():
-        raise JointPMFError(f"column {domain.names[int(seen.argmin())]!r} has no observed cell")
-
-
-def sample_size(domain: Domain) -> int:
-    """Return how many rows a start is found on."""
-    return min(SAMPLE_ROWS, max(SAMPLE_CELLS // len(domain), 1))
-
-
-def fit_to_sample(data: FitData, plan: FitPlan, generator: np.random.Generator) -> Solution:
-    """Return the fit to some rows, at which a fit to all of them may begin."""
-    first = replace(plan, options=plan.options | {"max_iter": SAMPLE_ITER, "callback": None})
-    found = first.run(data, generator)
-    return replace(found, start=f"{found.start}, on {data.rows.total:.0f} rows")
-
-
-def fit_from(rows: PartedRows, plan: FitPlan, point: Point, start: str, begin: float) -> Solution:
-    """Return the fit to rows in parts that begins at a point; `begin` is when it all began."""
-    em = EM(rows, plan.rank, plan.prior(rows))
-    solution = iterate(em, point, **plan.options, begin=begin)
-    return replace(solution, start=start)

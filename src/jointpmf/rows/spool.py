@@ -18,11 +18,11 @@ from jointpmf.data.encoding import Codes, code_dtype
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError
 from jointpmf.model_file import reason_of
-from jointpmf.rows.parts import Part, S, Task
+from jointpmf.rows.parts import Part, PartedRows, S, Task
 from jointpmf.rows.table import ColumnRows
 
-BLOCK_BYTES, BYTES_BESIDE = 2**24, 16
-"""Memory of a block, and what a row takes of it beside its codes: a weight, a log-likelihood."""
+_BYTES_BESIDE = 16
+"""What a row takes of a block's memory beside its codes: a weight and a log-likelihood."""
 
 
 class _Block(NamedTuple):
@@ -41,6 +41,8 @@ class Spool:
     ----------
     domain : Domain
         What the codes are positions in.
+    block_bytes : int
+        Memory of a block, which is read and worked on at once.
 
     Examples
     --------
@@ -52,11 +54,11 @@ class Spool:
     [[[0, 1], [1, -1]]]
     """
 
-    def __init__(self, domain: Domain) -> None:
+    def __init__(self, domain: Domain, block_bytes: int = 2**24) -> None:
         self.domain = domain
         self.n_rows = 0
         dtype = np.dtype(code_dtype(max(domain.sizes, default=1)))
-        size = max(BLOCK_BYTES // (len(domain) * dtype.itemsize + BYTES_BESIDE), 1)
+        size = max(block_bytes // (len(domain) * dtype.itemsize + _BYTES_BESIDE), 1)
         self._columns, self._weights = np.empty((len(domain), size), dtype), np.empty(size)
         self._filled = self._n_empty = 0
         self._blocks: list[_Block] = []
@@ -122,6 +124,23 @@ class Spool:
         for index in range(self.n_parts) if which is None else which:
             yield Part(index, self._read(self._blocks[index]))
 
+    def mixed_steps(
+        self, generator: np.random.Generator, size: int, n_blocks: int = 4
+    ) -> Iterator[ColumnRows]:
+        """Yield all rows, at most `size` at a time, each time from several blocks.
+
+        A file may be sorted, so neighbours are often alike.
+        """
+        order = generator.permutation(self.n_parts)
+        for begin in range(0, len(order), n_blocks):
+            parts = [part.rows for part in self.parts(order[begin : begin + n_blocks].tolist())]
+            columns = np.concatenate([part.columns for part in parts], axis=1)
+            weights = np.concatenate([part.weights for part in parts])
+            n_steps = -(-len(weights) // size)
+            for k in range(n_steps):
+                some = np.ascontiguousarray(columns[:, k::n_steps])
+                yield ColumnRows(self.domain, some, weights[k::n_steps].copy())
+
     def total(self, task: Task[S]) -> S:
         """Return the sum of a task's results over all blocks, in their order."""
         parts = self.parts()
@@ -138,6 +157,19 @@ class Spool:
         if block.has_weights:
             self._file.readinto(weights.view(np.uint8).data)
         return ColumnRows(self.domain, columns, weights, block.n_empty)
+
+
+class SpooledRows(PartedRows):
+    """The rows of a spool, as a source whose rows can also be read in blocks."""
+
+    def __init__(self, spool: Spool) -> None:
+        spool.finish()
+        super().__init__(spool)
+        self.spool = spool
+
+    def mixed_steps(self, generator: np.random.Generator, size: int) -> Iterator[ColumnRows]:
+        """Yield all rows, at most `size` at a time, in an order that mixes the blocks."""
+        return self.spool.mixed_steps(generator, size)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
+from jointpmf.compiled.aligned import aligned_zeros
 from jointpmf.compiled.loops import compiled
 from jointpmf.compiled.vectors import (
     LANES,
@@ -25,9 +26,7 @@ from jointpmf.compiled.vectors import (
 )
 from jointpmf.data.encoding import Codes, code_dtype
 from jointpmf.domain import MISSING, Domain
-from jointpmf.pmf import JointPMF
-from jointpmf.solvers.least_squares import aligned_zeros
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from jointpmf.threads import row_blocks, run_all
 
 BLOCK_ROWS = 64
@@ -437,15 +436,15 @@ class Expectation(Stacks):
         run_all([partial(chunk, k) for k in range(len(counts))])
 
 
-def log_likelihoods(rows: TableRows, pmf: JointPMF) -> np.ndarray:
+def log_likelihoods(rows: TableRows, point: Point) -> np.ndarray:
     """Return the log-likelihood of each distinct row under a model."""
-    expectation = Expectation(rows, pmf.rank)
-    return expectation.log_likelihoods(expectation.stack(Point.of_pmf(pmf)))
+    expectation = Expectation(rows, len(point.weights))
+    return expectation.log_likelihoods(expectation.stack(point))
 
 
-def mean_log_likelihood(rows: TableRows, pmf: JointPMF) -> float:
+def mean_log_likelihood(rows: TableRows, point: Point) -> float:
     """Return the mean log-likelihood of the rows, by weight, under a model."""
-    return float(np.multiply(rows.weights, log_likelihoods(rows, pmf)).sum()) / rows.total
+    return float(np.multiply(rows.weights, log_likelihoods(rows, point)).sum()) / rows.total
 
 
 def panel_width(count: int) -> int:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from jointpmf.fit.checkpoint import Arrays
+from jointpmf.point import Point
 from jointpmf.solvers.admm import BlockResult, solve_block
 from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.least_squares import CANCELLATION, Block, CoupledLeastSquares
-from jointpmf.solvers.loop import State
-from jointpmf.solvers.point import Point
+from jointpmf.solvers.loop import Arrays, State
 
 INNER_ITER = 200
 """Steps of ADMM that one visit to a block may take."""

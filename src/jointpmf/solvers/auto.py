@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from jointpmf.fit.checkpoint import Arrays
+from jointpmf.point import Point
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.least_squares import CoupledLeastSquares
-from jointpmf.solvers.loop import State
+from jointpmf.solvers.loop import Arrays, State
 from jointpmf.solvers.newton import Newton, NewtonState
-from jointpmf.solvers.point import Point
 
 
 class SweepsThenNewton:

@@ -15,7 +15,7 @@ import numpy as np
 
 from jointpmf.compiled import least_squares as kernels
 from jointpmf.domain import Domain
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 
 
 class Curvature:

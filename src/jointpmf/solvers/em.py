@@ -11,11 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import sparray
 
-from jointpmf.fit.checkpoint import Arrays
+from jointpmf.compiled.aligned import aligned_zeros
+from jointpmf.point import Point
 from jointpmf.rows.table import SMALLEST, AnyRows
-from jointpmf.solvers.least_squares import aligned_zeros
-from jointpmf.solvers.loop import State
-from jointpmf.solvers.point import Point
+from jointpmf.solvers.loop import Arrays, State
 
 FIRST_STRIDE, STRIDE_GROWTH = 4.0, 4.0
 """Longest extrapolation at first, and what a success at that length multiplies it by."""

@@ -12,8 +12,8 @@ import numpy as np
 from jointpmf.data.encoding import Codes
 from jointpmf.domain import MISSING
 from jointpmf.pmf import posterior_of_rows
+from jointpmf.point import Point
 from jointpmf.rows.table import Expectation, Rows
-from jointpmf.solvers.point import Point
 from jointpmf.threads import row_blocks, run_all
 
 PATIENCE = 10

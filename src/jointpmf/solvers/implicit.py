@@ -23,9 +23,9 @@ from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError
 from jointpmf.marginals.counting import MAX_SCRATCH, count_tables
 from jointpmf.marginals.tables import SparseTable, Table
+from jointpmf.point import Point
 from jointpmf.rows.table import ColumnRows, distinct_codes, n_observed
 from jointpmf.solvers.least_squares import Block
-from jointpmf.solvers.point import Point
 from jointpmf.solvers.symmetric import SymmetricSums, padded, symmetric_derivatives
 
 Subset = tuple[int, ...]

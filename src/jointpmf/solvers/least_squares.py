@@ -23,10 +23,11 @@ import numpy as np
 
 from jointpmf.compiled import least_squares as kernels
 from jointpmf.compiled import vectors
+from jointpmf.compiled.aligned import aligned_zeros
 from jointpmf.errors import JointPMFError, listing
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.marginals.tables import CompressedRows, SparseTable, Table, matrix_shape
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from jointpmf.threads import run_all
 
 STACK_BELOW = 2**15
@@ -464,11 +465,3 @@ def _cumulative(counts: Sequence[int]) -> np.ndarray:
 def _square(table: Table) -> float:
     cells = table.values if isinstance(table, SparseTable) else table
     return float(np.vdot(cells, cells))
-
-
-def aligned_zeros(rows: int, width: int) -> np.ndarray:
-    """Return zeros whose rows begin on vector boundaries."""
-    line = 8  # doubles in a cache line
-    memory = np.zeros(rows * width + line)
-    start = (-memory.ctypes.data // memory.itemsize) % line
-    return memory[start : start + rows * width].reshape(rows, width)

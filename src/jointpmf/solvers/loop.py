@@ -10,23 +10,22 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from jointpmf.domain import Domain
-from jointpmf.fit.checkpoint import Arrays, Checkpoint, SavedRun
-from jointpmf.marginals.marginal_set import MarginalSet
-from jointpmf.model_file import PathLike
-from jointpmf.pmf import JointPMF
-from jointpmf.show.html import Html, element, facts, fragment, number_text
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from jointpmf.threads import one_blas_thread
 
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
+
 logger = logging.getLogger("jointpmf")
+
+Arrays = dict[str, np.ndarray]
+"""What a run needs to go on later, by name."""
 
 
 class Status(Enum):
@@ -50,6 +49,8 @@ class Step(NamedTuple):
     dual_gap: float
     validation: float | None = None
     """The objective of the validation part, where there is one."""
+    stage: str = ""
+    """Which of several fits this is a line of, in words; empty if there is only one."""
 
 
 @dataclass(frozen=True)
@@ -106,174 +107,94 @@ class Validation(Protocol):
         """Return the objective of the validation part."""
 
 
-class Restart(NamedTuple):
-    """One of several starts of a fit: how it ended, or why it failed."""
+class SavedRun(Protocol):
+    """One run as a checkpoint keeps it."""
 
-    start: str
-    objective: float
-    status: Status | None
-    validation: float | None = None
-    error: str = ""
+    found: Arrays | None
+    """What the run had reached when it was last written, if it was."""
+
+    def is_due(self, iteration: int) -> bool:
+        """Tell whether to write after an iteration."""
+
+    def write(self, iteration: int, arrays: Arrays) -> None:
+        """Write what was reached after an iteration."""
+
+    def end(self, iteration: int, arrays: Arrays, is_stopped: bool) -> None:
+        """Keep what was reached at the end."""
 
 
-Callback = Callable[[Step, JointPMF], Any]
-"""Called after every iteration with its line of history and the model; returning True stops."""
+class Runs(Protocol):
+    """Where the runs of a fit are saved, in the order in which they begin."""
+
+    def next_run(self, start: np.ndarray) -> SavedRun:
+        """Return what is kept of the run that begins."""
 
 
 @dataclass(frozen=True)
-class Solution:
-    """A fitted model and how it was found.
+class Loop:
+    """How long a run may take, who watches it, and where it is saved."""
 
-    Attributes
-    ----------
-    pmf : JointPMF
-        The best model that was found.
-    status : Status
-        How the fit ended; `status.value` is a sentence.
-    objective : float
-        What was minimised, at `pmf`.
-    history : list of Step
-        One line per iteration; the first is the start.
-    start : str
-        Which start was used, and why.
-    kkt : float or None
-        How far a projected gradient step would move the model: zero at a stationary point.
-    is_unique : bool or None
-        Whether the marginals determine a model of this rank; None if it is too large to tell.
-    validation : float or None
-        The objective of the validation part at `pmf`, which is the lowest of all iterations.
-    restarts : tuple of Restart
-        All starts of a fit that had several, the failed ones too.
-    source : str
-        Of a coupled fit to rows: whether its marginals were counted or never formed.
-    """
+    max_iter: int
+    """Budget of iterations."""
+    tol: float
+    """The improvement below which a run has converged."""
+    callback: Callable[[Step, Point], Any] | None = None
+    """Called after every iteration; returning True stops."""
+    runs: Runs | None = None
 
-    pmf: JointPMF
+
+class Outcome(NamedTuple):
+    """Where a run ended, and how."""
+
+    point: Point
     status: Status
     objective: float
     history: list[Step]
-    start: str = ""
     kkt: float | None = None
-    is_unique: bool | None = None
     validation: float | None = None
-    restarts: tuple[Restart, ...] = ()
-    source: str = ""
-    marginals: MarginalSet | None = field(default=None, repr=False)
-
-    @property
-    def n_iter(self) -> int:
-        """Number of iterations."""
-        return self.history[-1].iteration if self.history else 0
-
-    @cached_property
-    def residuals(self) -> list[tuple[tuple[str, ...], float]]:
-        """How far each marginal is from the model's, as a Euclidean norm, worst first.
-
-        Marginals that contradict each other end up here: the fit is their compromise.
-        """
-        norms = []
-        for marginal in self.marginals or ():
-            fitted = self.pmf.marginal(marginal.names).table()
-            norms.append(
-                (tuple(marginal.names), float(np.linalg.norm(np.asarray(marginal.table) - fitted)))
-            )
-        return sorted(norms, key=lambda item: -item[1])
-
-    def report(
-        self, path: PathLike, table: Any = None, curve: Any = None, sample_weight: Any = None
-    ) -> None:
-        """Write one HTML page on the fit that a colleague can read; any browser opens it.
-
-        What was fitted, the holes of the data, whether the fit converged and is unique, the worst
-        fitted marginals, the components in words, and what to watch out for.
-
-        Parameters
-        ----------
-        path : path
-            Where to.
-        table : pandas, Polars or PyArrow table, array, or Codes, optional
-            The rows that were fitted; without them, what needs them is left out.
-        curve : RankCurve, optional
-            What `choose_rank` returned.
-        sample_weight : array of shape (rows,), optional
-            What each row of the table counts for, as in the fit.
-
-        Examples
-        --------
-        >>> import os
-        >>> import tempfile
-        >>> import jointpmf as jp
-        >>> rows = [["rain", "wet"], ["sun", "dry"], ["sun", None], ["rain", "wet"]]
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     jp.fit_rows(rows, rank=2, random_state=0).report(f"{folder}/fit.html", rows)
-        ...     os.listdir(folder)
-        ['fit.html']
-        """
-        # The one door that leads down the house: a report is asked of a fit, but needs most of what
-        # is built on fits, and only once it is asked for.
-        from jointpmf.show.report.page import write_report
-
-        write_report(path, self, table, curve, sample_weight)
 
     def __str__(self) -> str:
-        """Say how the fit ended."""
+        """Say how the run ended."""
         seconds = self.history[-1].seconds if self.history else 0.0
+        n_iter = self.history[-1].iteration if self.history else 0
         return (
-            f"{self.status.value} Objective {self.objective:.6g} after {self.n_iter} iterations "
-            f"in {seconds:.3g} s; {self.pmf!r}"
-        )
-
-    def _repr_html_(self) -> str:
-        """Return how the fit ended, and the model."""
-        known = [
-            ("objective", number_text(self.objective, 6)),
-            ("iterations", f"{self.n_iter:,}"),
-            ("seconds", number_text(self.history[-1].seconds, 3) if self.history else ""),
-            ("start", self.start),
-            ("validation", "" if self.validation is None else number_text(self.validation, 6)),
-            ("source", self.source),
-        ]
-        return fragment(
-            element("p", element("b", self.status.value)),
-            facts((topic, fact) for topic, fact in known if fact),
-            Html(self.pmf._repr_html_()),
+            f"{self.status.value} Objective {self.objective:.6g} after {n_iter} iterations "
+            f"in {seconds:.3g} s"
         )
 
 
 def iterate(
     solver: Solver,
     point: Point,
+    loop: Loop,
     *,
-    max_iter: int,
-    tol: float,
-    callback: Callback | None = None,
     validation: Validation | None = None,
     begin: float | None = None,
-    checkpoint: Checkpoint | None = None,
-) -> Solution:
+) -> Outcome:
     """Run a solver from a feasible point until it converges, is stopped or has used its budget.
 
-    It has converged when two steps in a row lower the objective by less than `tol` (of it, or as
-    an amount, as the solver says; of a second-order method, the second one squares what is left),
-    when no step lowers it at all, or when it is zero to rounding. With a validation part the model
-    that fits it best is returned, and the fit ends when that stops improving. Seconds count from
-    `begin`, or from the call. With a checkpoint the run goes on from where it was left.
+    It has converged when two steps in a row lower the objective by less than the tolerance (a part
+    of the objective or an amount, as the solver says), when no step lowers it at all, or when it is
+    zero to rounding. With a validation part the run ends when that stops improving, and the point
+    that validates best is returned. Seconds count from `begin`, or from the call. A run that was
+    saved goes on from where it was left.
     """
-    run = _Run(solver, point, tol, validation, time.perf_counter() if begin is None else begin)
+    begin = time.perf_counter() if begin is None else begin
+    run = _Run(solver, point, loop.tol, validation, begin)
     saved: SavedRun | None = None
     with one_blas_thread:
         try:
             # a run without iterations is not counted: a search for a start that is stopped adds one
-            if checkpoint is not None and max_iter:
-                saved = checkpoint.next_run(_mark_of(point, max_iter))
+            if loop.runs is not None and loop.max_iter:
+                saved = loop.runs.next_run(_mark_of(point, loop.max_iter))
                 run.keeps_memory = True
             if saved is not None and saved.found is not None:
                 run.recall(saved.found)
             else:
                 run.start(point)
-            while (status := run.ending(max_iter)) is None:
+            while (status := run.ending(loop.max_iter)) is None:
                 line = run.advance()
-                if callback is not None and callback(line, run.pmf()):
+                if loop.callback is not None and loop.callback(line, run.reached.state.point):
                     status = Status.STOPPED
                     break
                 if saved is not None and saved.is_due(line.iteration):
@@ -285,16 +206,10 @@ def iterate(
             if saved is not None and run.reached.memory is not None:
                 saved.end(run.reached.iteration, run.arrays(), is_stopped=True)
     best = run.reached.best
-    solution = Solution(
-        best.state.point.to_pmf(solver.domain),
-        status,
-        best.state.objective,
-        run.history,
-        kkt=best.state.kkt,
-        validation=best.held_out,
-    )
-    logger.info("%s", solution)
-    return solution
+    state = best.state
+    outcome = Outcome(state.point, status, state.objective, run.history, state.kkt, best.held_out)
+    logger.info("%s", outcome)
+    return outcome
 
 
 class _Best(NamedTuple):
@@ -366,10 +281,6 @@ class _Run:
         self.reached = _Reached(iteration, state, best, n_small, memory)
         return line
 
-    def pmf(self) -> JointPMF:
-        """Return the model that was reached last."""
-        return self.reached.state.point.to_pmf(self.solver.domain)
-
     def ending(self, max_iter: int) -> Status | None:
         """Return how the run has ended, or None if it goes on."""
         iteration, state, best, n_small, _ = self.reached
@@ -384,7 +295,7 @@ class _Run:
         iteration, state, best, n_small, memory = self.reached
         lines = self.history[: iteration + 1]
         arrays = {
-            "history": np.array([line if self.validation else line[:-1] for line in lines]),
+            "history": np.array([line[: 6 if self.validation else 5] for line in lines]),
             "best_iteration": np.array(best.iteration),
             "n_small": np.array(n_small),
             "stalled": np.array(int(state.stalled)),

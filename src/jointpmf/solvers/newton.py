@@ -15,7 +15,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.sparse.linalg import LinearOperator, cg
 
 from jointpmf.compiled import least_squares as kernels
-from jointpmf.fit.checkpoint import Arrays
+from jointpmf.point import Point
 from jointpmf.solvers.curvature import (
     Curvature,
     CurvatureAtPoint,
@@ -24,8 +24,7 @@ from jointpmf.solvers.curvature import (
 )
 from jointpmf.solvers.implicit import ImplicitCurvature, ImplicitLeastSquares
 from jointpmf.solvers.least_squares import CoupledLeastSquares
-from jointpmf.solvers.loop import State
-from jointpmf.solvers.point import Point
+from jointpmf.solvers.loop import Arrays, State
 
 LARGEST_FACTORISED = 4000
 """Parameters up to which JᵀJ is formed and factorised; beyond, conjugate gradients."""

@@ -15,8 +15,8 @@ from scipy.special import ndtri
 
 from jointpmf.domain import Domain, Variable
 from jointpmf.errors import JointPMFError
+from jointpmf.point import Point
 from jointpmf.rows.table import Rows, TableRows
-from jointpmf.solvers.point import Point
 
 LEAST_POPULAR = 1e-4
 """What is added to the popularity of every level: one that was never seen may be a neighbour."""

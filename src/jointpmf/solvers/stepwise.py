@@ -7,24 +7,27 @@ returned comes from a mean over the means, which is steadier (docs/math.md, eqs.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jointpmf.data.encoding import Codes
-from jointpmf.fit.plan import LIFT, FitPlan
-from jointpmf.pmf import JointPMF
+from jointpmf.point import Point
 from jointpmf.rows.table import ColumnRows, Stacks, TableRows, marginal_of_counts
 from jointpmf.solvers.em import feasible_stack
-from jointpmf.solvers.loop import Solution, Status, Step
-from jointpmf.solvers.point import Point
+from jointpmf.solvers.loop import Outcome, Status, Step
 from jointpmf.threads import row_blocks
 
-STEP_ROWS = 2**14
-"""Rows of one step, at most."""
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
 
-FORGETTING = 0.6
-"""A step counts for this power of its part of all rows: more than its part."""
+_FORGETTING = 0.6
+"""A step counts for its part of all rows to this power, which is more than its part."""
+
+_LIFT = 0.01
+"""Part of what was seen so far that every component expects of each level: an EM step never leaves
+zero."""
 
 
 class Stepwise:
@@ -32,36 +35,43 @@ class Stepwise:
 
     Parameters
     ----------
-    plan : FitPlan
-        Its rank, its smoothing, and whom to tell of every step.
+    rank : int
+        Number of components.
     rows : Rows or ColumnRows
         The first rows.
-    pmf : JointPMF
+    point : Point
         A model of them.
-    start : str
-        How that was found.
+    pseudo_counts : callable, optional
+        What smoothing adds to the expected counts, as a function of the domain and its marginals.
     """
 
-    def __init__(self, plan: FitPlan, rows: TableRows, pmf: JointPMF, start: str = "") -> None:
-        self.domain, self.plan, self.start = rows.domain, plan, start
+    def __init__(
+        self,
+        rank: int,
+        rows: TableRows,
+        point: Point,
+        pseudo_counts: Callable[[Domain, np.ndarray], np.ndarray] | None = None,
+    ) -> None:
+        self.domain, self.rank = rows.domain, rank
         self.weight, self.seen = rows.total, rows.counts
         self.history: list[Step] = []
+        self._pseudo_counts = pseudo_counts
         self._begin = time.perf_counter()
-        self._stacks = Stacks(self.domain, plan.rank)
-        self._stack = self._stacks.stack(Point.of_pmf(pmf))
-        counts, self._log_likelihood = rows.expectation(plan.rank).counts(self._stack)
+        self._stacks = Stacks(self.domain, rank)
+        self._stack = self._stacks.stack(point)
+        counts, self._log_likelihood = rows.expectation(rank).counts(self._stack)
         self._mean = self._lifted(counts / self.weight)
         self._mean_of_means = self._mean
 
-    def add(self, rows: TableRows) -> bool:
-        """Take more rows into account, in one step; return whether someone wants to stop."""
+    def add(self, rows: TableRows) -> Step | None:
+        """Take more rows into account, in one step; return its line of history, if there is one."""
         if not rows.total > 0:
-            return False
+            return None
         self.weight += rows.total
         self.seen = self.seen + rows.counts
         counts, log_likelihood = self._expected(rows)
         part = rows.total / self.weight
-        step = part**FORGETTING
+        step = part**_FORGETTING
         self._mean = (1 - step) * self._mean + step * counts / rows.total
         step = 2 * part / (1 + part)
         self._mean_of_means = (1 - step) * self._mean_of_means + step * self._mean
@@ -69,12 +79,11 @@ class Stepwise:
         seconds = time.perf_counter() - self._begin
         line = Step(len(self.history) + 1, -log_likelihood / rows.total, seconds, 0.0, 0.0)
         self.history.append(line)
-        callback = self.plan.options["callback"]
-        return callback is not None and bool(callback(line, self.pmf()))
+        return line
 
     def _expected(self, rows: TableRows) -> tuple[np.ndarray, float]:
         """Return what rows expect of the model; if one of them cannot happen, it is made to."""
-        expectation = rows.expectation(self.plan.rank)
+        expectation = rows.expectation(self.rank)
         self._stack = self._stack_of(self._mean)
         counts, log_likelihood = expectation.counts(self._stack)
         if np.isfinite(log_likelihood):
@@ -86,32 +95,28 @@ class Stepwise:
     def _lifted(self, mean: np.ndarray) -> np.ndarray:
         """Return a mean in which each component expects a little of all that was seen."""
         everything = np.append(self.seen / self.weight, 1.0)[:, None] * mean[-1]
-        return (1 - LIFT) * mean + LIFT * everything
+        return (1 - _LIFT) * mean + _LIFT * everything
 
     def _stack_of(self, mean: np.ndarray) -> np.ndarray:
         """Return the model that a mean of expected counts gives."""
         counts = self.weight * mean
-        if self.plan.smoothing:
+        if self._pseudo_counts is not None:
             marginal = marginal_of_counts(self.seen, self.domain)
-            counts[:-1, : self.plan.rank] += self.plan.pseudo_counts(self.domain, marginal)
+            counts[:-1, : self.rank] += self._pseudo_counts(self.domain, marginal)
         return feasible_stack(counts, self._stack, self.domain.offsets)
 
     def point(self) -> Point:
         """Return the model so far."""
         return self._stacks.point(self._stack_of(self._mean_of_means))
 
-    def pmf(self) -> JointPMF:
-        """Return the model so far, over the domain."""
-        return self.point().to_pmf(self.domain)
-
-    def solution(self, status: Status = Status.ONE_PASS) -> Solution:
+    def outcome(self, status: Status = Status.ONE_PASS) -> Outcome:
         """Return the model so far; its objective is that of rows when they were new to it."""
         objective = -self._log_likelihood / self.weight
-        return Solution(self.pmf(), status, objective, list(self.history), start=self.start)
+        return Outcome(self.point(), status, objective, list(self.history))
 
 
-def steps_of(codes: Codes, weights: np.ndarray | None = None) -> Iterator[ColumnRows]:
-    """Yield the rows of a table, at most so many at a time as one step takes."""
-    for begin, end in row_blocks(codes.n_rows, STEP_ROWS):
+def steps_of(codes: Codes, weights: np.ndarray | None, size: int) -> Iterator[ColumnRows]:
+    """Yield the rows of a table, at most `size` at a time."""
+    for begin, end in row_blocks(codes.n_rows, size):
         some = Codes(codes.domain, codes.array[begin:end])
         yield ColumnRows.of_codes(some, None if weights is None else weights[begin:end])

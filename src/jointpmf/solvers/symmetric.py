@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from jointpmf.compiled.aligned import aligned_zeros
 from jointpmf.compiled.loops import compiled
 from jointpmf.compiled.vectors import LANES, add_row, exchange_row, symmetric_row
 from jointpmf.rows.table import (
@@ -20,7 +21,6 @@ from jointpmf.rows.table import (
     list_cells,
     panel_width,
 )
-from jointpmf.solvers.least_squares import aligned_zeros
 from jointpmf.threads import run_all
 
 MAX_REGISTERS = 12

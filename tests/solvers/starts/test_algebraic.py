@@ -215,7 +215,7 @@ def test_the_start_alone_is_exact_on_exact_triples():
     problem = CoupledLeastSquares(marginals, 4)
     start = algebraic_start(marginals, problem, np.random.default_rng(0))
     assert problem.cost(start.point) < 1e-25
-    assert jp.factor_error(truth, start.point.to_pmf(truth.domain)) < 1e-9
+    assert jp.factor_error(truth, jp.JointPMF.at(start.point, truth.domain)) < 1e-9
 
 
 def test_under_noise_several_groupings_are_tried_and_the_best_is_kept():

@@ -20,8 +20,8 @@ import numpy as np
 from jointpmf.compiled import least_squares as kernels
 from jointpmf.domain import Domain
 from jointpmf.marginals.marginal_set import MarginalSet
+from jointpmf.point import Point
 from jointpmf.solvers.least_squares import CoupledLeastSquares
-from jointpmf.solvers.point import Point
 
 Groups = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 

@@ -12,7 +12,7 @@ from jointpmf.data.encoding import Codes
 from jointpmf.rows.table import Rows
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.loop import iterate
-from jointpmf.solvers.point import Point
+from jointpmf.point import Point
 from jointpmf.solvers.starts import candidates as starts
 from jointpmf.solvers.starts.candidates import (
     CountedTriples,
@@ -93,7 +93,7 @@ class TestEveryStart:
 
     def test_is_a_model_of_the_domain(self, kind):
         rows = random_rows(2)
-        pmf = STARTS[kind](rows, 3, np.random.default_rng(0)).to_pmf(rows.domain)
+        pmf = jp.JointPMF.at(STARTS[kind](rows, 3, np.random.default_rng(0)), rows.domain)
         assert oracle.joint(pmf).sum() == pytest.approx(1)
 
 
@@ -319,7 +319,7 @@ class TestEnlargedPoint:
         weights = truth.weights[:2] / truth.weights[:2].sum()
         partial = jp.JointPMF(truth.domain, weights, [factor[:, :2] for factor in truth.factors])
         point = enlarged_point(partial, rows, 3, np.random.default_rng(0))
-        assert jp.factor_error(truth, point.to_pmf(truth.domain)) < 0.1
+        assert jp.factor_error(truth, jp.JointPMF.at(point, truth.domain)) < 0.1
 
 
 class TestClosedForm:
@@ -330,14 +330,14 @@ class TestClosedForm:
         codes = Codes(truth.domain, table)
         point = point_in_closed_form(codes, None, 2, np.random.default_rng(0))
         assert_feasible(truth.domain, point, 2)
-        assert jp.factor_error(truth, point.to_pmf(truth.domain)) < 0.03
+        assert jp.factor_error(truth, jp.JointPMF.at(point, truth.domain)) < 0.03
 
     def test_of_all_cells_by_their_probabilities_is_the_truth(self):
         truth = planted([3, 4, 2, 3], 2)
         codes = Codes(truth.domain, oracle.all_cells(truth.domain))
         weights = oracle.joint(truth).ravel()
         point = point_in_closed_form(codes, weights, 2, np.random.default_rng(0))
-        assert jp.factor_error(truth, point.to_pmf(truth.domain)) < 1e-9
+        assert jp.factor_error(truth, jp.JointPMF.at(point, truth.domain)) < 1e-9
 
     def test_missing_cells_are_left_out(self):
         truth = planted([4] * 5, 2)
@@ -345,7 +345,7 @@ class TestClosedForm:
         table[np.random.default_rng(1).random(table.shape) < 0.3] = -1
         codes = Codes(truth.domain, table)
         point = point_in_closed_form(codes, None, 2, np.random.default_rng(0))
-        assert jp.factor_error(truth, point.to_pmf(truth.domain)) < 0.05
+        assert jp.factor_error(truth, jp.JointPMF.at(point, truth.domain)) < 0.05
 
     def test_variables_beyond_the_groups_are_uniform(self):
         truth = planted([4] * 20, 2)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jointpmf.domain import Domain
-from jointpmf.pmf import JointPMF
+if TYPE_CHECKING:
+    from jointpmf.pmf import JointPMF
 
 
 @dataclass
 class Point:
-    """Where a solver is: weights (rank,) and the factors of all variables, one row per level."""
+    """Weights (rank,) and the factors of all variables under each other, one row per level."""
 
     weights: np.ndarray
     factors: np.ndarray
@@ -21,10 +22,6 @@ class Point:
     def of_pmf(cls, pmf: JointPMF) -> Point:
         """Return the point at which a joint PMF lies."""
         return cls(pmf.weights.copy(), np.concatenate(pmf.factors))
-
-    def to_pmf(self, domain: Domain) -> JointPMF:
-        """Return the joint PMF of this point."""
-        return JointPMF(domain, self.weights, np.split(self.factors, domain.offsets[1:-1]))
 
     def copy(self) -> Point:
         """Return a point that can be changed on its own."""

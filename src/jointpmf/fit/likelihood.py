@@ -1,0 +1,170 @@
+"""Maximum likelihood on any source of rows: find where to begin, then iterate EM from there."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jointpmf.fit.settings import Effort
+from jointpmf.fit.solution import Solution
+from jointpmf.fit.starts import Begin, begin_at, begin_in_memory
+from jointpmf.pmf import JointPMF
+from jointpmf.point import Point
+from jointpmf.rows.source import Source, Table, check_levels, check_table
+from jointpmf.rows.spool import SpooledRows
+from jointpmf.rows.table import ColumnRows, TableRows
+from jointpmf.solvers.em import EM
+from jointpmf.solvers.loop import Loop, Status, Validation, iterate
+from jointpmf.solvers.ordinal import neighbour_kernel
+from jointpmf.solvers.starts.random import mixed
+from jointpmf.solvers.stepwise import Stepwise
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
+    from jointpmf.fit.solution import Start
+    from jointpmf.rows.reading import Stream
+
+logger = logging.getLogger("jointpmf")
+
+_UNSEEN = 1e-3
+"""Part of the uniform distribution in the marginals that smoothing pulls to, so that a level that
+was never seen has a probability too."""
+
+_SAMPLE_LIFT = 0.01
+"""Part of the marginals of all rows in a start that was found on a sample of them, so that what the
+sample did not see has a probability too."""
+
+_STEPS_LIFT = 1e-4
+"""The same for a start that has seen all rows, in steps."""
+
+
+@dataclass(frozen=True)
+class EMFit:
+    """How one maximum-likelihood fit is done: everything but the rows."""
+
+    rank: int
+    loop: Loop
+    smoothing: float = 0.0
+    towards: str = "uniform"
+    bandwidth: float = 0.0
+    start: str | JointPMF = "auto"
+    effort: Effort = Effort()
+
+    def run(
+        self, source: Source, generator: np.random.Generator, held_out: Validation | None = None
+    ) -> Solution:
+        """Return the fit to rows, wherever they are; a validation part needs them in memory."""
+        begun = time.perf_counter()
+        if isinstance(source, Table):
+            begin = begin_in_memory(self, source, generator, held_out)
+        else:
+            begin = self._begin_elsewhere(source, generator)
+        if begin.stopped:
+            here = replace(self, loop=replace(self.loop, max_iter=0))
+            where = begin.table or source
+            return here.from_point(where, begin.point, begin.start, held_out, begun).stopped()
+        return self.from_point(source, begin.point, begin.start, held_out, begun)
+
+    def from_point(
+        self,
+        source: Source,
+        point: Point,
+        start: Start,
+        held_out: Validation | None = None,
+        begun: float | None = None,
+    ) -> Solution:
+        """Return the fit that begins at a point; seconds count from `begun`."""
+        # with a validation part the path matters and not only its end: no extrapolation
+        kernel = neighbour_kernel(source, self.bandwidth) if self.bandwidth else None
+        em = EM(source, self.rank, self.prior(source), held_out is None, kernel)
+        outcome = iterate(em, point, self.loop, validation=held_out, begin=begun)
+        solution = Solution.of(outcome, source.domain, start)
+        return replace(solution, n_starts=start.n_tried or 1, n_agreed=start.n_agreed)
+
+    def prior(self, source: Source | TableRows) -> np.ndarray | None:
+        """Return the pseudo-counts of each level, or None without smoothing."""
+        return self.pseudo_counts(source.domain, source.marginal) if self.smoothing else None
+
+    def pseudo_counts(self, domain: Domain, marginal: np.ndarray) -> np.ndarray:
+        """Return what smoothing adds to the expected counts of each level (eq. 21)."""
+        sizes = np.repeat(domain.sizes, domain.sizes)
+        if self.towards == "uniform":
+            return np.full((len(sizes), 1), self.smoothing)
+        marginal = (1 - _UNSEEN) * marginal + _UNSEEN / sizes
+        return (self.smoothing * sizes * marginal)[:, None]
+
+    def _begin_elsewhere(self, source: Source, generator: np.random.Generator) -> Begin:
+        """Return where a fit to rows that are not in memory begins: at the model of a sample."""
+        check_levels(source.domain, source.counts)
+        if isinstance(self.start, JointPMF):
+            return begin_at(self.start, source)
+        size = self.effort.sample_size(len(source.domain))
+        sample = Table.of_codes(*source.sample(size, int(generator.integers(2**31))))
+        found = self._fit_to_sample(sample, generator)
+        if found.stopped:
+            return found
+        if isinstance(source, SpooledRows) and source.n_rows > size and self.loop.max_iter:
+            return self._begin_after_steps(source, sample, found, generator)
+        return found._replace(point=mixed(found.point, source.marginal, _SAMPLE_LIFT))
+
+    def _fit_to_sample(self, sample: Table, generator: np.random.Generator) -> Begin:
+        """Return the model of some rows, at which a fit to all of them may begin."""
+        loop = replace(self.loop, max_iter=self.effort.sample_iter, callback=None)
+        found = replace(self, loop=loop).run(sample, generator)
+        assert found.start is not None
+        start = replace(found.start, n_rows=sample.total)
+        is_stopped = found.status is Status.STOPPED
+        return Begin(Point.of_pmf(found.pmf), start, is_stopped, sample)
+
+    def _begin_after_steps(
+        self, source: SpooledRows, sample: Table, found: Begin, generator: np.random.Generator
+    ) -> Begin:
+        """Return where one pass of steps over all rows leads from the model of a sample.
+
+        After it few passes of EM are left to do.
+        """
+        logger.info("a model of %d rows of a sample was found", sample.codes.n_rows)
+        steps = self.stepwise(sample.rows, found.point)
+        try:
+            for some in source.mixed_steps(generator, self.effort.step_rows):
+                steps.add(some)
+        except KeyboardInterrupt:
+            return found._replace(point=steps.point(), stopped=True)
+        logger.info("all rows were seen once, in %d steps", len(steps.history))
+        point = mixed(steps.point(), source.marginal, _STEPS_LIFT)
+        return Begin(point, replace(found.start, in_steps=True))
+
+    def stepwise(self, rows: TableRows, point: Point) -> Stepwise:
+        """Return what goes on from a model of the first rows, step by step."""
+        return Stepwise(self.rank, rows, point, self.pseudo_counts if self.smoothing else None)
+
+    def run_once(self, stream: Stream, generator: np.random.Generator) -> Solution:
+        """Return the model of rows that come once: a fit to the first of them, and steps from it.
+
+        Its objective is that of the rows when they were new to it.
+        """
+        size = self.effort.sample_size(len(stream.domain))
+        first = stream.take(size + 1)
+        if first.n_rows <= size:
+            check_table(first, None)
+            return self.run(Table.of_codes(first), generator)
+        sample = Table.of_codes(first)
+        found = self._fit_to_sample(sample, generator)
+        steps = self.stepwise(sample.rows, found.point)
+        status = Status.STOPPED if found.stopped else Status.ONE_PASS
+        try:
+            while not found.stopped and (codes := stream.take(self.effort.step_rows)).n_rows:
+                line = steps.add(ColumnRows.of_codes(codes))
+                callback = self.loop.callback
+                if line is not None and callback is not None and callback(line, steps.point()):
+                    status = Status.STOPPED
+                    break
+        except KeyboardInterrupt:
+            status = Status.STOPPED
+        if status is Status.ONE_PASS:
+            check_levels(stream.domain, steps.seen)
+        return Solution.of(steps.outcome(status), stream.domain, found.start)

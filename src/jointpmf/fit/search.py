@@ -1,0 +1,105 @@
+"""The one search: candidates are fitted in turn, scored, and a rule says when it is enough.
+
+Starts, repeated fits, ranks, kinds of fits and folds are all searched with it. What comes next may
+depend on what was found: candidates are drawn one at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from jointpmf.errors import JointPMFError
+from jointpmf.fit.checkpoint import CheckpointError
+from jointpmf.fit.solution import Restart, Solution, best_of
+from jointpmf.solvers.loop import Status
+
+logger = logging.getLogger("jointpmf")
+
+K = TypeVar("K")
+
+_RECOVERABLE = (JointPMFError, ArithmeticError, np.linalg.LinAlgError)
+"""What may go wrong in one of several fits without ending the search."""
+
+
+class Trial(NamedTuple):
+    """A fit of one kind."""
+
+    kind: Any
+    solution: Solution
+
+
+class Trials(Generic[K]):
+    """What was tried so far, in order."""
+
+    def __init__(self) -> None:
+        self.found: list[Trial] = []
+        self.restarts: list[Restart] = []
+        self.is_stopped = False
+        self._error: Exception | None = None
+
+    def run(
+        self,
+        candidates: Iterable[tuple[K, Callable[[], Solution | None]]],
+        is_enough: Callable[[Trials[K]], bool] | None = None,
+    ) -> Trials[K]:
+        """Fit candidates in turn, until it is enough, or someone stops.
+
+        A candidate that fails is recorded; one that gives None does not apply. The search raises if
+        all of them failed.
+        """
+        try:
+            for kind, fit in candidates:
+                self._try(kind, fit)
+                if self.is_stopped or (self.found and is_enough is not None and is_enough(self)):
+                    break
+        except KeyboardInterrupt:
+            if not self.found:
+                raise
+            self.is_stopped = True
+        if not self.found:
+            raise self._error or JointPMFError("no start could be found")
+        return self
+
+    def _try(self, kind: K, fit: Callable[[], Solution | None]) -> None:
+        try:
+            solution = fit()
+        except CheckpointError:
+            raise
+        except _RECOVERABLE as failure:
+            logger.warning("the fit from %s failed: %s", kind, failure)
+            self.restarts.append(Restart(str(kind), np.inf, None, error=str(failure)))
+            self._error = failure
+            return
+        if solution is not None:
+            self.found.append(Trial(kind, solution))
+            self.restarts.append(solution.as_restart())
+            self.is_stopped = solution.status is Status.STOPPED
+
+    @property
+    def solutions(self) -> list[Solution]:
+        """All fits, in order."""
+        return [trial.solution for trial in self.found]
+
+    @property
+    def best(self) -> Solution:
+        """The best fit."""
+        return best_of(self.solutions)
+
+    def of(self, kind: K) -> list[Solution]:
+        """Return the fits of one kind, in order."""
+        return [trial.solution for trial in self.found if trial.kind == kind]
+
+    @property
+    def kinds(self) -> list[K]:
+        """The kinds that were tried, in order."""
+        return list(dict.fromkeys(trial.kind for trial in self.found))
+
+    def near_best(self, tolerance: float, relative: bool = False) -> Iterator[Trial]:
+        """Yield the fits whose score is the best but for a tolerance, which may be a part of it."""
+        least = min(solution.badness for solution in self.solutions)
+        most = (1 + tolerance) * least if relative else least + tolerance
+        return (trial for trial in self.found if trial.solution.badness <= most)

@@ -1,0 +1,256 @@
+"""What can be asked of a fit, as values: objectives, the search for starts, what is hidden.
+
+Everything here is frozen and compares by content, so that a checkpoint knows a fit by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
+
+if TYPE_CHECKING:
+    from jointpmf.pmf import JointPMF
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Maximum likelihood over the observed cells of all rows, by EM.
+
+    Parameters
+    ----------
+    smoothing : float, optional
+        Pseudo-counts per level and component, on average (a Dirichlet prior). With 0 a level that
+        was never seen has probability zero. By default 0 for a given rank; with `rank="auto"` the
+        better of 0.1 and 1.
+    towards : {"uniform", "marginal"}, optional
+        Where smoothing pulls the columns: to all levels alike, or to how each variable is
+        distributed. By default uniform for a given rank, and marginal with `rank="auto"`.
+    bandwidth : float
+        How far expected counts spread to neighbouring levels, in levels, for variables with
+        increasing values: neighbours are then alike within a component. Try 0.5; 0 is off.
+    target : str, optional
+        With `rank="auto"`: the variable that will be predicted; its cells are held out and
+        predicted from the rest of their rows.
+    emphasis : int, optional
+        How often a cell of the target counts. By default once, or half as often as there are other
+        variables if that helps.
+
+    Examples
+    --------
+    >>> Likelihood(smoothing=0.5).smoothing
+    0.5
+    """
+
+    smoothing: float | None = None
+    towards: str | None = None
+    bandwidth: float = 0.0
+    target: str | None = None
+    emphasis: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.smoothing is not None:
+            object.__setattr__(self, "smoothing", at_least_zero(self.smoothing, "smoothing"))
+        if self.towards is not None:
+            one_of(self.towards, ("uniform", "marginal"), "towards")
+        object.__setattr__(self, "bandwidth", at_least_zero(self.bandwidth, "bandwidth"))
+        if self.emphasis is not None:
+            whole_number(self.emphasis, "emphasis", 1)
+
+
+@dataclass(frozen=True)
+class Coupled:
+    """Least squares on all marginals of one order, each weighted by the rows that observe it.
+
+    The marginals are counted; or they are never formed, where passes over the rows cost less.
+
+    Parameters
+    ----------
+    order : int
+        How many variables each marginal has.
+
+    Examples
+    --------
+    >>> Coupled(order=2).order
+    2
+    """
+
+    order: int = 3
+
+    def __post_init__(self) -> None:
+        whole_number(self.order, "the order", 1)
+
+
+Objective = Likelihood | Coupled
+
+
+def checked_objective(objective: Any) -> Objective:
+    """Return an objective; "likelihood" and "marginals" are those with their defaults."""
+    if isinstance(objective, (Likelihood, Coupled)):
+        return objective
+    if isinstance(objective, str) and objective in ("likelihood", "marginals"):
+        return Likelihood() if objective == "likelihood" else Coupled()
+    raise JointPMFError(
+        f"objective must be 'likelihood', 'marginals', a Likelihood or a Coupled, "
+        f"not {shown(objective)}"
+    )
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much work goes into finding where maximum likelihood begins.
+
+    Attributes
+    ----------
+    work : float
+        Work for all starts together, in cells times components; more tries more starts.
+    step_work : float
+        What any step costs at least, in the same unit.
+    most_starts, fewest_starts, n_steps : int
+        How many starts are tried, and the iterations that each of them gets.
+    agreement : float
+        Starts that differ by less, in nats per row, are as good as each other: the surest is taken.
+    rows_per_component : int
+        Starts are compared on a sample of the rows, but on no fewer than this per component.
+    sample_rows, sample_cells : int
+        Rows on which a start is found for a table that is not in memory, about, and their cells.
+    sample_iter : int
+        Iterations that the model of that sample gets; they save passes over all rows.
+    step_rows : int
+        Rows of one step, where all rows are then seen once.
+    """
+
+    work: float = 6e9
+    step_work: float = 2e5
+    most_starts: int = 32
+    fewest_starts: int = 3
+    n_steps: int = 50
+    agreement: float = 1e-7
+    rows_per_component: int = 100
+    sample_rows: int = 50_000
+    sample_cells: int = 10**7
+    sample_iter: int = 100
+    step_rows: int = 2**14
+
+    def n_starts_and_rows(self, n_rows: int, n_cells: int, rank: int) -> tuple[int, int]:
+        """Return how many starts to try, and on how many of the rows."""
+        if rank == 1:
+            return 1, n_rows  # there is one optimum
+        passes = 2 * self.n_steps
+        work = n_cells * rank + self.step_work
+        count = int(self.work / (passes * work))
+        if count >= self.fewest_starts:
+            return min(count, self.most_starts), n_rows
+        part = self.work / (passes * work * self.fewest_starts)
+        least = self.rows_per_component * rank
+        return self.fewest_starts, min(max(int(part * n_rows), least), n_rows)
+
+    def sample_size(self, n_variables: int) -> int:
+        """Return how many rows of a table that is not in memory a start is found on."""
+        return min(self.sample_rows, max(self.sample_cells // n_variables, 1))
+
+
+@dataclass(frozen=True)
+class Search:
+    """Where a fit begins, how often, and how many fits are averaged.
+
+    Parameters
+    ----------
+    start : str or JointPMF
+        "auto": the best of several kinds of starts. For rows also "rows" (components at single
+        rows), "factors" (along the factors of a factor model of the values) and "random"; for
+        marginals "algebraic" (in closed form from triples) and "random"; or a model.
+    n_starts : int
+        How often to fit, each time from another start; the best fit is returned.
+    n_average : int, optional
+        How many fits to average into one model. By default one for a given rank; with
+        `rank="auto"` as many as the size of the table suggests.
+    effort : Effort
+        How much work goes into finding a start.
+
+    Examples
+    --------
+    >>> Search(start="random", n_starts=5).n_starts
+    5
+    """
+
+    start: str | JointPMF = "auto"
+    n_starts: int = 1
+    n_average: int | None = None
+    effort: Effort = Effort()
+
+    def __post_init__(self) -> None:
+        whole_number(self.n_starts, "n_starts", 1)
+        if self.n_average is not None:
+            whole_number(self.n_average, "n_average", 1)
+
+    @property
+    def is_default(self) -> bool:
+        """Whether only the start may differ from the defaults."""
+        return self.n_starts == 1 and self.n_average in (None, 1)
+
+
+def checked_search(search: Any) -> Search:
+    """Return a search; None is the default one."""
+    if search is None or isinstance(search, Search):
+        return search or Search()
+    raise JointPMFError(f"search must be a Search, not {shown(search)}")
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenCells:
+    """Cells that a fit does not see and must predict from the rest of their rows.
+
+    Parameters
+    ----------
+    cells : float or array of bool
+        A fraction of the observed cells, or which cells of the table.
+    scoring : {"likelihood", "error"}, optional
+        How predictions are judged: by the log-probability of the hidden levels, or by the root of
+        the mean squared difference between their values and the expected ones. By default error
+        for Ratings, whose items share one scale, and likelihood otherwise.
+
+    Examples
+    --------
+    >>> HiddenCells(0.2, scoring="error").scoring
+    'error'
+    """
+
+    cells: Any = 0.1
+    scoring: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.scoring is not None:
+            one_of(self.scoring, ("likelihood", "error"), "scoring")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A folder in which a fit leaves how far it has come.
+
+    The same call goes on from there, after a kill too, to the same bits. The folder stays until
+    you delete it.
+
+    Parameters
+    ----------
+    folder : path
+        Where; it is made when the first run begins.
+    every : int
+        Iterations between two writes.
+    seconds : float
+        Time between two writes, at least.
+
+    Examples
+    --------
+    >>> Checkpoint("half-way", every=5).every
+    5
+    """
+
+    folder: Any
+    every: int = 10
+    seconds: float = 1.0
+
+    def __post_init__(self) -> None:
+        whole_number(self.every, "every", 1)
+        at_least_zero(self.seconds, "seconds")

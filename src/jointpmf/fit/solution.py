@@ -1,0 +1,256 @@
+"""What a fit returns: the model, and every fact about how it was found, as fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jointpmf.pmf import JointPMF
+from jointpmf.solvers.loop import Outcome, Status, Step
+
+if TYPE_CHECKING:
+    import os
+
+    from jointpmf.domain import Domain
+    from jointpmf.fit.settings import Objective
+    from jointpmf.marginals.marginal_set import MarginalSet
+
+Callback = Callable[[Step, JointPMF], Any]
+"""Called after every iteration with its line of history and the model; returning True stops."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a fit began, and why there; `str` is a sentence.
+
+    Attributes
+    ----------
+    kind : str
+        "closed form", "merged rows", "rows", "random", "factors", "algebraic", "given" or
+        "enlarged" (a smaller model with components added).
+    reason : str
+        Why this one, if it was not the best of several.
+    n_tried : int or None
+        How many starts it was chosen from, if it was.
+    n_agreed : int
+        How many of these were as good as the best, to within a tolerance.
+    n_rows : float or None
+        Size of the sample of rows on which it was found, if not on all of them.
+    in_steps : bool
+        Whether steps over all rows followed before the first iteration.
+    """
+
+    kind: str
+    reason: str = ""
+    n_tried: int | None = None
+    n_agreed: int = 1
+    n_rows: float | None = None
+    in_steps: bool = False
+
+    def __str__(self) -> str:
+        """Say where the fit began."""
+        parts = [self.reason] if self.reason else []
+        if self.n_tried is not None:
+            parts.append(f"the best of {self.n_tried} starts")
+        text = f"{self.kind}: {', '.join(parts)}" if parts else self.kind
+        if self.n_rows is not None:
+            text += f", on {self.n_rows:.0f} rows"
+        return text + (", then in steps" if self.in_steps else "")
+
+
+class Restart(NamedTuple):
+    """One of several fits: from where, how it ended, or why it failed."""
+
+    start: str
+    objective: float
+    status: Status | None
+    validation: float | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class FittedTo:
+    """What was fitted; `str` is a sentence.
+
+    Attributes
+    ----------
+    kind : str
+        "rows"; "marginals" as given; "counted" for marginals counted over rows; "implicit" for
+        marginals of the rows that were never formed.
+    n_rows, n_marginals, order : int or None
+        How many rows and marginals there were, and how many variables each marginal has.
+    n_sampled : int or None
+        How many of the rows were fitted, where that were not all.
+    """
+
+    kind: str
+    n_rows: int | None = None
+    n_marginals: int | None = None
+    order: int | None = None
+    n_sampled: int | None = None
+
+    def __str__(self) -> str:
+        """Say what was fitted."""
+        if self.kind == "implicit":
+            return (
+                f"all {self.n_marginals} marginals of order {self.order}, implicitly from the rows"
+            )
+        if self.kind == "counted":
+            return f"{self.n_marginals} marginals counted over the rows"
+        if self.kind == "marginals":
+            return f"{self.n_marginals} marginals"
+        if self.n_sampled is not None:
+            return f"a sample of {self.n_sampled} of {self.n_rows} rows"
+        return f"{self.n_rows} rows"
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A fitted model and how it was found.
+
+    Attributes
+    ----------
+    pmf : JointPMF
+        The best model that was found.
+    status : Status
+        How the fit ended; `status.value` is a sentence.
+    objective : float
+        What was minimised, at `pmf`.
+    history : list of Step
+        One line per iteration; the first is the start.
+    start : Start or None
+        Where the fit began, and why there.
+    kkt : float or None
+        How far a projected gradient step would move the model: zero at a stationary point.
+    is_unique : bool or None
+        Whether the marginals determine a model of this rank; None if it is too large to tell.
+    validation : float or None
+        The objective of the validation part at `pmf`, which is the lowest of all iterations.
+    restarts : tuple of Restart
+        All fits of a search that had several, the failed ones too.
+    n_starts, n_agreed : int
+        How many starts were tried, and how many of them ended at the best objective, to within a
+        tolerance.
+    n_averaged : int
+        How many fits the model is the average of; 1 if it is a single fit.
+    source : FittedTo or None
+        What was fitted.
+    settings : Likelihood, Coupled or None
+        The objective with all of its settings.
+    """
+
+    pmf: JointPMF
+    status: Status
+    objective: float
+    history: list[Step]
+    start: Start | None = None
+    kkt: float | None = None
+    is_unique: bool | None = None
+    validation: float | None = None
+    restarts: tuple[Restart, ...] = ()
+    n_starts: int = 1
+    n_agreed: int = 1
+    n_averaged: int = 1
+    source: FittedTo | None = None
+    settings: Objective | None = None
+    marginals: MarginalSet | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, outcome: Outcome, domain: Domain, start: Start | None = None) -> Solution:
+        """Return where a run ended as a model over a domain."""
+        point, status, objective, history, kkt, validation = outcome
+        pmf = JointPMF.at(point, domain)
+        return cls(pmf, status, objective, history, start, kkt, validation=validation)
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations."""
+        return self.history[-1].iteration if self.history else 0
+
+    @property
+    def badness(self) -> float:
+        """What tells the better of two fits: the validation part if there is one, else the rest."""
+        return self.objective if self.validation is None else self.validation
+
+    def as_restart(self) -> Restart:
+        """Return what is recorded of this fit where it is one of several."""
+        return Restart(str(self.start), self.objective, self.status, self.validation)
+
+    def stopped(self) -> Solution:
+        """Return this solution as one that was stopped."""
+        return replace(self, status=Status.STOPPED)
+
+    @cached_property
+    def residuals(self) -> list[tuple[tuple[str, ...], float]]:
+        """How far each marginal is from the model's, as a Euclidean norm, worst first.
+
+        Marginals that contradict each other end up here: the fit is their compromise.
+        """
+        norms = []
+        for marginal in self.marginals or ():
+            fitted = self.pmf.marginal(marginal.names).table()
+            norms.append(
+                (tuple(marginal.names), float(np.linalg.norm(np.asarray(marginal.table) - fitted)))
+            )
+        return sorted(norms, key=lambda item: -item[1])
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        table: Any = None,
+        curve: Any = None,
+        sample_weight: Any = None,
+    ) -> None:
+        """Write one HTML page on the fit that a colleague can read; any browser opens it.
+
+        What was fitted, the holes of the data, whether the fit converged and is unique, the worst
+        fitted marginals, the components in words, and what to watch out for.
+
+        Parameters
+        ----------
+        path : path
+            Where to.
+        table : pandas, Polars or PyArrow table, array, or Codes, optional
+            The rows that were fitted; without them, what needs them is left out.
+        curve : RankCurve, optional
+            What `choose_rank` returned.
+        sample_weight : array of shape (rows,), optional
+            What each row of the table counts for, as in the fit.
+
+        Examples
+        --------
+        >>> import os
+        >>> import tempfile
+        >>> import jointpmf as jp
+        >>> rows = [["rain", "wet"], ["sun", "dry"], ["sun", None], ["rain", "wet"]]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     jp.fit_rows(rows, rank=2, random_state=0).report(f"{folder}/fit.html", rows)
+        ...     os.listdir(folder)
+        ['fit.html']
+        """
+        from jointpmf.show.report.page import write_report
+
+        write_report(path, self, table, curve, sample_weight)
+
+    def __str__(self) -> str:
+        """Say how the fit ended."""
+        seconds = self.history[-1].seconds if self.history else 0.0
+        return (
+            f"{self.status.value} Objective {self.objective:.6g} after {self.n_iter} iterations "
+            f"in {seconds:.3g} s; {self.pmf!r}"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return how the fit ended, and the model."""
+        from jointpmf.show.notebook import solution_html
+
+        return solution_html(self)
+
+
+def best_of(solutions: Iterable[Solution]) -> Solution:
+    """Return the best of several fits, the first of equal ones."""
+    return min(solutions, key=lambda solution: solution.badness)

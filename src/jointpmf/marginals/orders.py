@@ -1,0 +1,60 @@
+"""How many marginals of an order there are, how many cells they have, and when that is too many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jointpmf.errors import JointPMFError, whole_number
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
+
+_MOST_CELLS = 2**27
+"""Cells of all tables together that are counted at most; more would fill the memory."""
+
+_MANY_SUBSETS = 20_000
+"""With more tables than this, passes over the rows are the better way."""
+
+_MOST_SUBSETS = 300_000
+"""Subsets that are listed at most; more would take minutes."""
+
+
+def n_table_cells(sizes: Sequence[int], order: int) -> float:
+    """Return the number of cells of all tables of an order: e_k of the sizes.
+
+    Examples
+    --------
+    >>> n_table_cells([2, 3, 4], order=2)
+    26.0
+    """
+    sums = np.zeros(order + 1)
+    sums[0] = 1.0
+    for size in sizes:
+        sums[1:] += size * sums[:-1]
+    return float(sums[order])
+
+
+def are_many(sizes: Sequence[int], order: int) -> bool:
+    """Tell whether a table has more marginals of an order than should be counted."""
+    n_cells = n_table_cells(sizes, order)
+    return math.comb(len(sizes), order) > _MANY_SUBSETS or n_cells > _MOST_CELLS
+
+
+def can_be_listed(n_variables: int, order: int) -> bool:
+    """Tell whether the subsets of an order can be listed in a second or so."""
+    return math.comb(n_variables, order) <= _MOST_SUBSETS
+
+
+def check_countable(domain: Domain, order: int) -> None:
+    """Raise if there are more marginals of an order than can be counted and kept."""
+    order = whole_number(order, "the order", 1)
+    n_subsets, n_cells = math.comb(len(domain), order), n_table_cells(domain.sizes, order)
+    if n_subsets > _MOST_SUBSETS or n_cells > _MOST_CELLS:
+        raise JointPMFError(
+            f"the {n_subsets} marginals of order {order} have {n_cells:.2g} cells, too many to "
+            "count: lower the order, take fewer variables, or use the objective 'likelihood'"
+        )

@@ -1,0 +1,208 @@
+"""Rows that come some at a time: batches of tables, files, and streams that can be read once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from jointpmf.data.encoding import Codes, LevelUnion, encode
+from jointpmf.data.table_files import TableFile, codes_in, learned_domain
+from jointpmf.errors import JointPMFError, listing, shown
+from jointpmf.marginals.marginal_set import MarginalCounts, MarginalSet, names_of_order
+from jointpmf.rows.table import n_observed
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
+
+
+@dataclass(frozen=True)
+class Files:
+    """Tables on disk, as a source of rows.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+        CSV, TSV, NDJSON (also .gz, .zst) or Parquet, a folder of Parquet files, or "-" for stdin.
+        Several files are one table.
+    missing : sequence of str
+        Texts that mean a missing cell, besides the usual ones.
+    only, drop : sequence of str
+        Columns to use, or to leave out.
+    memory : int or str, optional
+        What the whole process may take, in bytes or as a text such as "2GB". Rows that do not fit
+        are kept on disk, as codes. By default half of what is free.
+
+    Examples
+    --------
+    >>> Files("survey.csv", drop=["person"]).drop
+    ['person']
+    """
+
+    paths: Any
+    missing: Sequence[str] = ()
+    only: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    memory: int | str | None = None
+
+    def kept_names(self, names: Sequence[str]) -> list[str]:
+        """Return the names of the columns to use."""
+        for name in (*self.only, *self.drop):
+            if name not in names:
+                raise JointPMFError(f"there is no column {name!r}; there are {listing(names)}")
+        kept = [n for n in names if (not self.only or n in self.only) and n not in self.drop]
+        if not kept:
+            raise JointPMFError("no columns are left")
+        return kept
+
+
+class Reading(Protocol):
+    """Something that rows can be read from, some at a time."""
+
+    @property
+    def domain(self) -> Domain:
+        """What can happen."""
+
+    @property
+    def is_read_once(self) -> bool:
+        """Whether the rows come only once."""
+
+    def codes(self) -> Iterator[Codes]:
+        """Yield the codes of the rows, some at a time."""
+
+
+def counted_marginals(reading: Reading, order: int) -> tuple[MarginalSet, int]:
+    """Return all marginals of an order and the number of rows; only counts are ever in memory."""
+    counts = MarginalCounts(reading.domain, names_of_order(reading.domain, order))
+    n_rows = 0
+    for codes in reading.codes():
+        counts.add(codes)
+        n_rows += codes.n_rows
+    return counts.to_marginals(), n_rows
+
+
+class FileReading:
+    """The rows of a table on disk."""
+
+    is_read_once = False
+
+    def __init__(
+        self, table: TableFile, names: Sequence[str], domain: Domain | None, bins: Any
+    ) -> None:
+        if "" in names:
+            raise JointPMFError(
+                f"column {table.columns.index('') + 1} of {table.name} has no name; leave it out"
+            )
+        self.table = table
+        self.domain = learned_domain(table, names, bins or {}) if domain is None else domain
+
+    def codes(self) -> Iterator[Codes]:
+        """Yield the codes of the rows, some at a time."""
+        return codes_in(self.table, self.domain)
+
+
+class Batches:
+    """Tables that come one after the other, once or as often as one likes.
+
+    Parameters
+    ----------
+    batches : iterable of tables, or a callable that returns one
+        A list or a callable can be read again; an iterator can be read once.
+    domain : Domain, optional
+        What can happen; by default it is learned in a first reading, which an iterator does not
+        allow.
+    """
+
+    def __init__(self, batches: Any, domain: Domain | None = None) -> None:
+        self._batches: Iterable[Any] | Callable[[], Iterable[Any]] = batches
+        self.is_read_once = isinstance(batches, Iterator)
+        self._n_rows: int | None = None
+        self.domain = self._learned_domain() if domain is None else domain
+
+    def _tables(self) -> Iterator[Any]:
+        tables = self._batches() if callable(self._batches) else self._batches
+        if not isinstance(tables, Iterable):
+            raise JointPMFError(
+                f"the callable must return an iterable of tables, not {shown(tables)}"
+            )
+        return iter(tables)
+
+    def _learned_domain(self) -> Domain:
+        """Return the domain of all batches, which are then read a second time."""
+        if self.is_read_once:
+            raise JointPMFError(
+                "batches that can be read only once, such as a generator, need a domain: pass "
+                "domain=, or a list of tables, or a function that returns a new generator"
+            )
+        union, n_rows = LevelUnion(), 0
+        for k, table in enumerate(self._tables()):
+            try:
+                n_rows += union.add(table)
+            except JointPMFError as error:
+                raise JointPMFError(f"batch {k}: {error}") from None
+        self._n_rows = n_rows
+        return union.domain()
+
+    def codes(self) -> Iterator[Codes]:
+        """Yield the codes of each batch."""
+        n_rows = 0
+        for k, table in enumerate(self._tables()):
+            try:
+                codes = encode(table, self.domain)
+            except JointPMFError as error:
+                raise JointPMFError(f"batch {k}: {error}") from None
+            n_rows += codes.n_rows
+            yield codes
+        if not n_rows and not self._n_rows:
+            raise JointPMFError("the batches are empty: there is nothing to fit")
+        if self._n_rows not in (None, n_rows):
+            raise JointPMFError(
+                f"the batches had {self._n_rows} rows when they were read first and {n_rows} when "
+                "they were read again; a callable must return a new iterator each time"
+            )
+
+
+def are_batches(source: Any) -> bool:
+    """Tell whether a source is several tables: an iterator, a callable, or a list of tables.
+
+    Examples
+    --------
+    >>> are_batches([np.zeros((2, 3))]), are_batches([[0, 1], [1, 1]])
+    (True, False)
+    """
+    if isinstance(source, Iterator):
+        return True
+    if callable(source) and not hasattr(source, "columns"):
+        return True
+    return isinstance(source, (list, tuple)) and bool(source) and all(map(_is_table, source))
+
+
+def _is_table(item: Any) -> bool:
+    if isinstance(item, np.ndarray):
+        return item.ndim == 2
+    return isinstance(item, (Codes, Mapping)) or hasattr(item, "columns")
+
+
+class Stream:
+    """Rows of codes that come once, taken as many at a time as one likes."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.domain = reading.domain
+        self._batches = reading.codes()
+        self._waiting: list[np.ndarray] = []
+
+    def take(self, n_rows: int) -> Codes:
+        """Return the next rows: `n_rows` of them, or fewer at the end."""
+        while sum(map(len, self._waiting)) < n_rows:
+            codes = next(self._batches, None)
+            if codes is None:
+                break
+            says_something = n_observed(codes.columns) > 0
+            whole = says_something.all()
+            self._waiting.append(codes.array if whole else codes.array[says_something])
+        first, *others = self._waiting or [np.empty((0, len(self.domain)))]
+        rows = np.concatenate([first, *others]) if others else first  # a large one is not copied
+        self._waiting = [rows[n_rows:]] if len(rows) > n_rows else []
+        return Codes(self.domain, rows[:n_rows])
