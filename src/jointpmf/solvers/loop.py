@@ -22,7 +22,6 @@ from jointpmf.fit.checkpoint import Arrays, Checkpoint, SavedRun
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.model_file import PathLike
 from jointpmf.pmf import JointPMF
-from jointpmf.show.html import Html, element, facts, fragment, number_text
 from jointpmf.solvers.point import Point
 from jointpmf.threads import one_blas_thread
 
@@ -225,19 +224,9 @@ class Solution:
 
     def _repr_html_(self) -> str:
         """Return how the fit ended, and the model."""
-        known = [
-            ("objective", number_text(self.objective, 6)),
-            ("iterations", f"{self.n_iter:,}"),
-            ("seconds", number_text(self.history[-1].seconds, 3) if self.history else ""),
-            ("start", self.start),
-            ("validation", "" if self.validation is None else number_text(self.validation, 6)),
-            ("source", self.source),
-        ]
-        return fragment(
-            element("p", element("b", self.status.value)),
-            facts((topic, fact) for topic, fact in known if fact),
-            Html(self.pmf._repr_html_()),
-        )
+        from jointpmf.show.notebook import solution_html
+
+        return solution_html(self)
 
 
 def iterate(
