@@ -18,7 +18,7 @@ import numpy as np
 
 from jointpmf.compiled import loops as kernels
 from jointpmf.data.encoding import Codes, decode, encode
-from jointpmf.domain import Domain, Variable, text_of
+from jointpmf.domain import Domain, Variable
 from jointpmf.errors import JointPMFError, whole_number
 from jointpmf.marginals.marginal_set import (
     Marginal,
@@ -28,7 +28,6 @@ from jointpmf.marginals.marginal_set import (
     positions_of,
 )
 from jointpmf.model_file import read_model, write_model
-from jointpmf.show.html import bars, element, fragment, html_table, name_of, percent
 from jointpmf.threads import one_blas_thread, row_blocks, run_all
 
 if TYPE_CHECKING:
@@ -41,9 +40,6 @@ FEASIBLE = 1e-6
 
 MEMORY_BUDGET = 2**30
 """Bytes that `table()` may take unless it is told otherwise."""
-
-SHOWN_VARIABLES, SHOWN_WEIGHTS = 8, 6
-"""Variables and components that a notebook shows."""
 
 
 class JointPMF:
@@ -109,35 +105,9 @@ class JointPMF:
 
     def _repr_html_(self) -> str:
         """Return the first variables with their distributions, and the largest components."""
-        heading = f"JointPMF: {len(self.domain)} variables, rank {self.rank}"
-        largest = sorted(self.weights.tolist(), reverse=True)
-        weights = ", ".join(map(percent, largest[:SHOWN_WEIGHTS]))
-        rest = self.rank - SHOWN_WEIGHTS
-        more = f" and {rest} smaller" if rest > 0 else ""
-        parts = [
-            element("p", element("b", heading)),
-            element("p", f"Weights of the components: {weights}{more}."),
-        ]
-        if len(self.domain):
-            headings = ("variable", "levels", "distribution", "most likely", "probability")
-            shown = range(min(SHOWN_VARIABLES, len(self.domain)))
-            parts.append(html_table(headings, map(self._variable_cells, shown), numbers=(1, 4)))
-        if len(self.domain) > SHOWN_VARIABLES:
-            hidden = len(self.domain) - SHOWN_VARIABLES
-            parts.append(element("p", f"… and {hidden} more variables."))
-        return fragment(*parts)
+        from jointpmf.show.notebook import pmf_html
 
-    def _variable_cells(self, n: int) -> list[object]:
-        """Return what a notebook shows of one variable."""
-        variable, shares = self.domain.variables[n], self.factors[n] @ self.weights
-        best = int(shares.argmax())
-        return [
-            name_of(variable.name),
-            f"{variable.size:,}",
-            bars(shares.tolist()),
-            name_of(text_of(variable.levels[best])),
-            percent(float(shares[best])),
-        ]
+        return pmf_html(self)
 
     def marginal(self, names: Iterable[str]) -> JointPMF:
         """Return the joint PMF of these variables only, in the order asked.

@@ -16,6 +16,7 @@ from jointpmf.command.arguments import ranks_of
 from jointpmf.command.demo import BINS
 from jointpmf.command.main import main
 from jointpmf.data.datasets import anes96
+from jointpmf.judge.rank import RankScore
 from jointpmf.model_file import write_model
 from jointpmf.show.report import findings
 from jointpmf.show.report.findings import Subject, Tally, comparison, findings_of, telling_levels
@@ -94,7 +95,7 @@ def solution_of(pmf, status=Status.CONVERGED, history=(), **rest):
 
 
 def scores(*points):
-    ranks = [jp.rank.RankScore(rank, s, e, s, 10 * rank, 0.1) for rank, s, e in points]
+    ranks = [RankScore(rank, s, e, s, 10 * rank, 0.1) for rank, s, e in points]
     return jp.RankCurve("validation", tuple(ranks), np.zeros((len(points), 1)))
 
 

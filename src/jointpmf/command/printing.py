@@ -17,7 +17,7 @@ from rich.text import Text
 
 from jointpmf.domain import Domain, Variable, listing_of_texts, text_of
 from jointpmf.pmf import JointPMF
-from jointpmf.show.html import percent
+from jointpmf.show.text import percent
 from jointpmf.solvers.loop import Step
 
 BAR_WIDTH = 30

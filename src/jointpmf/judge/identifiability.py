@@ -20,7 +20,6 @@ from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, whole_number
 from jointpmf.marginals.marginal_set import MarginalSet, names_of_order, positions_of
 from jointpmf.pmf import JointPMF, seeded_generator
-from jointpmf.show.html import element, facts, fragment, number_text
 from jointpmf.solvers.curvature import Curvature, Tangent
 from jointpmf.point import Point
 from jointpmf.threads import one_blas_thread
@@ -95,22 +94,9 @@ class Identifiability:
 
     def _repr_html_(self) -> str:
         """Return the advice, and below it the numbers that it rests on."""
-        verdicts = {True: "identifiable", False: "not identifiable", None: "too large to tell"}
-        heading = f"Rank {self.rank}: {verdicts[self.identifiable]}"
-        numbers: list[tuple[str, float | None]] = [
-            ("free parameters", self.n_parameters),
-            ("seen by the marginals", self.jacobian_rank),
-            ("independent equations", self.n_equations),
-            ("largest identifiable rank", self.largest_rank),
-            ("largest rank by counting", self.counting_bound),
-        ]
-        if self.condition is not None:
-            numbers.append(("condition number", self.condition))
-        return fragment(
-            element("p", element("b", heading)),
-            element("p", str(self)),
-            facts((topic, number_text(number)) for topic, number in numbers),
-        )
+        from jointpmf.show.notebook import identifiability_html
+
+        return identifiability_html(self)
 
     def _verdict(self) -> str:
         what = f"From {self.known}, rank {self.rank}"

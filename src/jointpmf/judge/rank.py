@@ -21,16 +21,6 @@ from jointpmf.judge.summary import CRITERIA, information_criteria, n_free_parame
 from jointpmf.marginals.marginal_set import checked_weights
 from jointpmf.pmf import JointPMF, seeded_generator
 from jointpmf.rows.table import Rows, log_likelihoods, mean_log_likelihood
-from jointpmf.show.html import (
-    Chart,
-    Html,
-    element,
-    fragment,
-    html_table,
-    joined,
-    number_text,
-    round_ticks,
-)
 from jointpmf.solvers.loop import Solution, Status
 from jointpmf.solvers.starts.candidates import enlarged_point, point_of_merged_rows
 from jointpmf.threads import one_blas_thread
@@ -133,85 +123,10 @@ class RankCurve:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """Return the chosen rank, the curve as a chart, and as a table."""
-        best = f"Best rank: {self.rank}" if self.has_best else "No rank has a finite score."
-        return fragment(element("p", element("b", best)), curve_html(self))
+        """Return the best rank, and the curve as a chart and as a table."""
+        from jointpmf.show.notebook import rank_curve_html
 
-
-def curve_html(curve: RankCurve) -> Html:
-    """Return a curve as a chart and a table, the best rank marked in both.
-
-    Examples
-    --------
-    >>> scores = (RankScore(1, -2.5, 0.1, -2.4, 5, 0.1), RankScore(2, -2.0, 0.1, -1.9, 11, 0.2))
-    >>> "best" in curve_html(RankCurve("validation", scores, np.zeros((2, 1))))
-    True
-    """
-    is_held_out = curve.criterion == "validation"
-    name = "log-likelihood per held-out row" if is_held_out else curve.criterion.upper()
-    headings = [
-        "rank",
-        "held-out" if is_held_out else name,
-        "± error",
-        "fitted",
-        "parameters",
-    ]
-    best = curve.rank if curve.has_best else None
-    rows = [
-        [
-            _marked(s.rank) if s.rank == best else s.rank,
-            _digits(s.score),
-            _digits(s.standard_error),
-            _digits(s.log_likelihood),
-            f"{s.n_parameters:,}",
-        ]
-        for s in curve.scores
-    ]
-    if not is_held_out:
-        headings, rows = _without(headings, 2), [_without(row, 2) for row in rows]
-    finite = [s for s in curve.scores if math.isfinite(s.score)]
-    parts = [html_table(headings, rows, numbers=range(len(headings)))]
-    if len(finite) > 1:
-        better = "higher" if is_held_out else "lower"
-        parts.insert(
-            0, element("div", _curve_chart(finite, curve.rank, f"{name}, {better} is better"))
-        )
-    return joined(parts)
-
-
-def _marked(rank: int) -> Html:
-    """Return the best rank as its row begins, so that a narrow screen shows the mark too."""
-    return joined([element("span", "best", class_="choice"), f" {rank}"])
-
-
-def _without(cells: list[Any], position: int) -> list[Any]:
-    return cells[:position] + cells[position + 1 :]
-
-
-def _digits(number: float) -> str:
-    return f"{number:.4f}".replace("-", "−") if math.isfinite(number) else number_text(number)
-
-
-def _curve_chart(scores: Sequence[RankScore], best: int, name: str) -> Html:
-    heights = [s.score for s in scores]
-    errors = [0.0 if math.isnan(s.standard_error) else s.standard_error for s in scores]
-    low = min(score - error for score, error in zip(heights, errors, strict=True))
-    high = max(score + error for score, error in zip(heights, errors, strict=True))
-    ranks = [s.rank for s in scores]
-    ticks = [t for t in round_ticks(min(ranks), max(ranks), 8) if t.is_integer()]
-    chart = Chart(
-        text=f"{name}, by rank: from {heights[0]:.4g} at rank {ranks[0]} to {heights[-1]:.4g} at "
-        f"rank {ranks[-1]}; the best is rank {best}.",
-        points=[(float(s.rank), s.score) for s in scores],
-        x_name="rank",
-        y_name=name,
-        x_ticks=[(tick, f"{tick:.0f}") for tick in ticks],
-        y_ticks=[(tick, number_text(tick, 6)) for tick in round_ticks(low, high)],
-        errors=errors,
-        marked=ranks.index(best),
-        has_dots=True,
-    )
-    return chart.svg()
+        return rank_curve_html(self)
 
 
 def choose_rank(
@@ -479,7 +394,9 @@ class BootstrapTest:
 
     def _repr_html_(self) -> str:
         """Return what the test found."""
-        return fragment(element("p", str(self)))
+        from jointpmf.show.notebook import bootstrap_html
+
+        return bootstrap_html(self)
 
 
 def bootstrap_test(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,18 +10,14 @@ import numpy as np
 from scipy.special import entr
 
 from jointpmf.data.encoding import encode
-from jointpmf.domain import MISSING, Domain, Variable, text_of
+from jointpmf.domain import MISSING, Domain
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.marginals.marginal_set import checked_weights
 from jointpmf.pmf import JointPMF
-from jointpmf.show.html import element, facts, fragment, html_table, joined, name_of
 
 CRITERION_NAMES = {"aic": "AIC", "bic": "BIC", "abic": "aBIC", "caic": "CAIC"}
 CRITERIA = tuple(CRITERION_NAMES)
 """The information criteria, all of them the smaller the better."""
-
-SHOWN_VARIABLES, SHOWN_LEVELS, SHOWN_COMPONENTS = 12, 12, 12
-"""Variables, levels of each and components that a notebook shows."""
 
 
 def n_free_parameters(domain: Domain, rank: int) -> int:
@@ -87,6 +82,11 @@ class Summary:
     relative_entropy: float
     components: np.ndarray = field(repr=False)
 
+    @property
+    def criteria(self) -> dict[str, float]:
+        """The information criteria by the names that people know them by."""
+        return {label: getattr(self, name) for name, label in CRITERION_NAMES.items()}
+
     def __str__(self) -> str:
         """Return the weights, the profile of every variable and the criteria as text."""
         pmf = self.pmf
@@ -97,9 +97,7 @@ class Summary:
             for level, row in zip(variable.levels, factor, strict=True):
                 lines.append([f"  {level}", *_shares(row)])
         rows = f"{self.n_rows:g} rows, rank {pmf.rank}, {self.n_parameters} parameters"
-        criteria = "  ".join(
-            f"{label} {getattr(self, name):.2f}" for name, label in CRITERION_NAMES.items()
-        )
+        criteria = "  ".join(f"{label} {value:.2f}" for label, value in self.criteria.items())
         return "\n".join(
             [
                 rows,
@@ -113,44 +111,9 @@ class Summary:
 
     def _repr_html_(self) -> str:
         """Return the criteria, and the profile of the first variables and components."""
-        pmf, shown = self.pmf, slice(SHOWN_COMPONENTS)
-        n_shown = min(pmf.rank, SHOWN_COMPONENTS)
-        rows: list[list[object]] = [["weight", *_shares(pmf.weights[shown])]]
-        for n in range(min(len(pmf.domain), SHOWN_VARIABLES)):
-            rows += _variable_rows(pmf.domain.variables[n], pmf.factors[n][:, shown])
-        criteria = [
-            (label, f"{getattr(self, name):.2f}") for name, label in CRITERION_NAMES.items()
-        ]
-        rest = [
-            f"{count - most} more {what}"
-            for count, most, what in (
-                (len(pmf.domain), SHOWN_VARIABLES, "variables"),
-                (pmf.rank, SHOWN_COMPONENTS, "components"),
-            )
-            if count > most
-        ]
-        return fragment(
-            element("p", element("b", f"{self.n_rows:g} rows, rank {pmf.rank}")),
-            facts(
-                [
-                    ("free parameters", f"{self.n_parameters:,}"),
-                    ("log-likelihood", f"{self.log_likelihood:.4f}"),
-                    *criteria,
-                    ("relative entropy", f"{self.relative_entropy:.3f}"),
-                ]
-            ),
-            html_table(("component", *range(n_shown)), rows, numbers=range(1, n_shown + 1)),
-            element("p", f"… and {' and '.join(rest)}.") if rest else "",
-        )
+        from jointpmf.show.notebook import summary_html
 
-
-def _variable_rows(variable: Variable, factor: np.ndarray) -> Iterator[list[object]]:
-    """Yield what a notebook shows of a variable: a line for each level, with its shares."""
-    for level, row in zip(variable.levels[:SHOWN_LEVELS], factor, strict=False):
-        label = joined([name_of(variable.name), " = ", name_of(text_of(level))])
-        yield [label, *_shares(row)]
-    if variable.size > SHOWN_LEVELS:
-        yield [f"… and {variable.size - SHOWN_LEVELS} more levels", *[""] * factor.shape[1]]
+        return summary_html(self)
 
 
 def summary(pmf: JointPMF, table: Any, sample_weight: Any = None) -> Summary:

@@ -23,7 +23,6 @@ from jointpmf.domain import Domain, check_distinct
 from jointpmf.errors import JointPMFError, listing, whole_number
 from jointpmf.marginals.counting import Subset, count_tables
 from jointpmf.marginals.tables import SparseTable, Table, add, compact, low_order_sums, transpose
-from jointpmf.show.html import Html, element, fragment, html_table, joined, name_of, number_text
 
 logger = logging.getLogger("jointpmf")
 
@@ -35,9 +34,6 @@ TOTAL_TOLERANCE = 1e-6
 
 ROUNDING = 0.01
 """How far published probabilities may be from summing to one: they were rounded."""
-
-SHOWN_MARGINALS, SHOWN_NAMES = 8, 6
-"""Marginals, and variables of each, that a notebook shows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,27 +381,9 @@ class MarginalSet:
 
     def _repr_html_(self) -> str:
         """Return the first marginals, and the worst disagreement if there is one."""
-        parts = [element("p", element("b", repr(self)[len("MarginalSet(") : -1]))]
-        if self._worst_disagreements:
-            parts.append(element("p", f"Most of all, {self._worst_disagreements[0]}."))
-        shown = self.marginals[:SHOWN_MARGINALS]
-        rows = [
-            (
-                _names_in_html(marginal.names),
-                "×".join(map(str, marginal.table.shape)),
-                number_text(marginal.n_obs),
-            )
-            for marginal in shown
-        ]
-        parts.append(html_table(("variables", "levels", "rows"), rows, numbers=(1, 2)))
-        if len(self) > len(shown):
-            parts.append(element("p", f"… and {len(self) - len(shown)} more marginals."))
-        return fragment(*parts)
+        from jointpmf.show.notebook import marginals_html
 
-
-def _names_in_html(names: Sequence[str]) -> Html:
-    more = ["…"] if len(names) > SHOWN_NAMES else []
-    return joined([*map(name_of, names[:SHOWN_NAMES]), *more], between=", ")
+        return marginals_html(self, self._worst_disagreements)
 
 
 def names_of_order(domain: Domain, order: int) -> list[tuple[str, ...]]:

@@ -23,7 +23,7 @@ from jointpmf.judge.summary import component_entropies, n_free_parameters
 from jointpmf.marginals.marginal_set import MarginalCounts, MarginalSet, checked_weights
 from jointpmf.model_file import ModelFile
 from jointpmf.pmf import JointPMF, posterior_of_rows
-from jointpmf.show.html import count_text, number_text, percent, shortened
+from jointpmf.show.text import count_text, number_text, percent, shortened
 from jointpmf.solvers.loop import Restart, Solution, Status, Step
 
 MOST_MARGINALS, MOST_CELLS = 2000, 10**7

@@ -18,23 +18,11 @@ from jointpmf import __version__
 from jointpmf.data.encoding import encode
 from jointpmf.domain import Domain, text_of
 from jointpmf.errors import JointPMFError, shown
-from jointpmf.judge.rank import RankCurve, curve_html
+from jointpmf.judge.rank import RankCurve
 from jointpmf.model_file import PathLike, atomic_output, checked_path
-from jointpmf.show.html import (
-    Chart,
-    Html,
-    bar,
-    count_text,
-    element,
-    facts,
-    html_table,
-    joined,
-    name_of,
-    number_text,
-    page,
-    percent,
-    round_ticks,
-)
+from jointpmf.show.charts import Chart, bar, round_ticks
+from jointpmf.show.html import Html, element, facts, html_table, joined, name_of, page
+from jointpmf.show.rank_curve import curve_html
 from jointpmf.show.report.findings import (
     Comparison,
     Findings,
@@ -47,6 +35,7 @@ from jointpmf.show.report.findings import (
     telling_levels,
     whole_in,
 )
+from jointpmf.show.text import count_text, number_text, percent
 from jointpmf.solvers.loop import Solution, Status, Step
 
 WORST = 10

@@ -1,0 +1,190 @@
+"""Small charts as SVG, in the colour of the text unless a page's style says otherwise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from jointpmf.show.html import Html, escaped
+
+_MOST_BARS = 40
+"""Bars of the smallest charts; where there are more levels, neighbours share a bar."""
+
+_CHART_WIDTH, _CHART_HEIGHT = 400, 180
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 26, 38
+"""A chart and its margins, in units of the drawing, which are about pixels."""
+
+
+def bar(share: float) -> Html:
+    """Return a bar that is this part of its width long; the number beside it says the same.
+
+    Examples
+    --------
+    >>> 'width="25"' in bar(0.25)
+    True
+    """
+    length = 100 * min(max(share, 0.0), 1.0) if math.isfinite(share) else 0.0
+    return Html(
+        '<svg class="bar" width="100" height="10" viewBox="0 0 100 10" '
+        'preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="rail" width="100" height="10" fill="currentColor" fill-opacity=".1"/>'
+        f'<rect class="length" width="{length:.4g}" height="10" fill="currentColor" '
+        'fill-opacity=".55"/></svg>'
+    )
+
+
+def bars(shares: Sequence[float]) -> Html:
+    """Return a distribution as a row of small bars, the most likely level the highest.
+
+    Examples
+    --------
+    >>> bars([0.2, 0.8]).count("<rect")
+    2
+    """
+    shares = _pooled(shares)
+    most = max(shares, default=0.0) or 1.0
+    step = min(8.0, 120 / max(len(shares), 1))
+    drawn = "".join(
+        f'<rect x="{k * step:.4g}" y="{18 - height:.4g}" width="{0.8 * step:.4g}" '
+        f'height="{height:.4g}"/>'
+        for k, height in enumerate(0.5 + 17.5 * share / most for share in shares)
+    )
+    width = math.ceil(step * len(shares))
+    return Html(
+        f'<svg class="bars" width="{width}" height="18" viewBox="0 0 {width} 18" '
+        f'fill="currentColor" fill-opacity=".6" aria-hidden="true">{drawn}</svg>'
+    )
+
+
+def _pooled(shares: Sequence[float]) -> list[float]:
+    """Return as many sums of neighbouring shares as there is room for."""
+    group = math.ceil(len(shares) / _MOST_BARS) or 1
+    return [float(sum(shares[k : k + group])) for k in range(0, len(shares), group)]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A line through points; `text` says what it shows to those who do not see it."""
+
+    text: str
+    points: Sequence[tuple[float, float]]
+    x_name: str
+    y_name: str
+    x_ticks: Sequence[tuple[float, str]]
+    y_ticks: Sequence[tuple[float, str]]
+    errors: Sequence[float] = ()
+    """Half the height of an error bar at each point."""
+    marked: int | None = None
+    """The position of the point that matters."""
+    has_dots: bool = False
+
+    def svg(self) -> Html:
+        """Return the drawing.
+
+        Examples
+        --------
+        >>> chart = Chart("up", [(0, 1), (1, 2)], "x", "y", [(0, "0")], [(1, "1"), (2, "2")])
+        >>> 'aria-label="up"' in chart.svg()
+        True
+        """
+        return Html(
+            f'<svg class="chart" viewBox="0 0 {_CHART_WIDTH} {_CHART_HEIGHT}" role="img" '
+            f'aria-label="{escaped(self.text, 1000)}" font-size="12" fill="currentColor">'
+            + "".join([*self._frame(), *self._error_bars(), *self._line(), *self._dots()])
+            + "</svg>"
+        )
+
+    def _x(self, x: float) -> float:
+        return _LEFT + (_CHART_WIDTH - _LEFT - _RIGHT) * _part(x, *self._width)
+
+    def _y(self, y: float) -> float:
+        return _TOP + (_CHART_HEIGHT - _TOP - _BOTTOM) * (1 - _part(y, *self._height))
+
+    @cached_property
+    def _width(self) -> tuple[float, float]:
+        return _ends([*(x for x, _ in self.points), *(tick for tick, _ in self.x_ticks)])
+
+    @cached_property
+    def _height(self) -> tuple[float, float]:
+        found = [*(y for _, y in self.points), *(tick for tick, _ in self.y_ticks)]
+        for (_, height), error in zip(self.points, self.errors, strict=False):
+            found += [height - error, height + error]
+        return _ends(found)
+
+    def _frame(self) -> Iterable[str]:
+        end, floor = _CHART_WIDTH - _RIGHT, _CHART_HEIGHT - _BOTTOM
+        for tick, label in self.y_ticks:
+            y = self._y(tick)
+            yield (
+                f'<path class="grid" d="M{_LEFT} {y:.1f}H{end}" stroke="currentColor" '
+                'stroke-opacity=".18"/>'
+            )
+            yield _label(_LEFT - 6, y + 4, label, "end")
+        for tick, label in self.x_ticks:
+            yield _label(self._x(tick), floor + 16, label, "middle")
+        yield _label(_LEFT, _TOP - 12, self.y_name, "start")
+        yield _label(end, _CHART_HEIGHT - 5, self.x_name, "end")
+
+    def _error_bars(self) -> Iterable[str]:
+        for (x, y), error in zip(self.points, self.errors, strict=False):
+            if math.isfinite(error):
+                low, high = self._y(y - error), self._y(y + error)
+                yield (
+                    f'<path class="error" d="M{self._x(x):.1f} {low:.1f}V{high:.1f}" '
+                    'stroke="currentColor" stroke-opacity=".5" stroke-width="2"/>'
+                )
+
+    def _line(self) -> Iterable[str]:
+        if self.points:
+            path = " ".join(f"{self._x(x):.1f},{self._y(y):.1f}" for x, y in self.points)
+            yield (
+                f'<polyline class="line" points="{path}" fill="none" stroke="currentColor" '
+                'stroke-width="2" stroke-linejoin="round"/>'
+            )
+
+    def _dots(self) -> Iterable[str]:
+        for k, (x, y) in enumerate(self.points):
+            if self.has_dots or k == self.marked:
+                kind, radius = ("marked", 5) if k == self.marked else ("dot", 3)
+                yield (
+                    f'<circle class="{kind}" cx="{self._x(x):.1f}" cy="{self._y(y):.1f}" '
+                    f'r="{radius}"/>'
+                )
+
+
+def _ends(numbers: Sequence[float]) -> tuple[float, float]:
+    """Return the smallest and the largest of some numbers that is finite."""
+    finite = [one for one in numbers if math.isfinite(one)]
+    return min(finite), max(finite)
+
+
+def _part(number: float, low: float, high: float) -> float:
+    """Return where a number lies between two."""
+    return (number - low) / (high - low) if high > low else 0.5
+
+
+def _label(x: float, y: float, text: str, anchor: str) -> str:
+    return (
+        f'<text class="label" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" '
+        f'fill-opacity=".75">{escaped(text)}</text>'
+    )
+
+
+def round_ticks(low: float, high: float, most: int = 5) -> list[float]:
+    """Return round numbers that lie from one number to another, a few.
+
+    Examples
+    --------
+    >>> round_ticks(0, 47), round_ticks(0.12, 0.13), round_ticks(3, 3)
+    ([0.0, 20.0, 40.0], [0.12, 0.1225, 0.125, 0.1275, 0.13], [3])
+    """
+    if not high > low:
+        return [low]
+    rough = (high - low) / (most - 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(n * power for n in (1, 2, 2.5, 5, 10) if n * power >= rough * (1 - 1e-9))
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    return [float(f"{k * step:.12g}") for k in range(first, last + 1)]

@@ -1,0 +1,177 @@
+"""What a notebook shows of each result: called by its `_repr_html_`, and only then imported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from jointpmf.domain import text_of
+from jointpmf.show.charts import bars
+from jointpmf.show.html import Html, element, facts, fragment, html_table, joined, name_of
+from jointpmf.show.rank_curve import curve_html
+from jointpmf.show.text import number_text, percent
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Variable
+    from jointpmf.judge.identifiability import Identifiability
+    from jointpmf.judge.rank import BootstrapTest, RankCurve
+    from jointpmf.judge.summary import Summary
+    from jointpmf.marginals.marginal_set import Disagreement, MarginalSet
+    from jointpmf.pmf import JointPMF
+    from jointpmf.solvers.loop import Solution
+
+_VARIABLES, _WEIGHTS = 8, 6
+"""Variables and components of a model that are shown."""
+
+_MARGINALS, _NAMES = 8, 6
+"""Marginals, and variables of each, that are shown."""
+
+_PROFILED, _LEVELS, _COMPONENTS = 12, 12, 12
+"""Variables, levels of each and components of a summary that are shown."""
+
+
+def pmf_html(pmf: JointPMF) -> str:
+    """Return the first variables with their distributions, and the largest components."""
+    n_variables = len(pmf.domain)
+    weights = ", ".join(map(percent, sorted(pmf.weights.tolist(), reverse=True)[:_WEIGHTS]))
+    rest = pmf.rank - _WEIGHTS
+    more = f" and {rest} smaller" if rest > 0 else ""
+    parts = [
+        _heading(f"JointPMF: {n_variables} variables, rank {pmf.rank}"),
+        element("p", f"Weights of the components: {weights}{more}."),
+    ]
+    if n_variables:
+        headings = ("variable", "levels", "distribution", "most likely", "probability")
+        rows = (_variable_cells(pmf, n) for n in range(min(_VARIABLES, n_variables)))
+        parts.append(html_table(headings, rows, numbers=(1, 4)))
+    return fragment(*parts, _rest([(n_variables, _VARIABLES, "variables")]))
+
+
+def _variable_cells(pmf: JointPMF, n: int) -> list[object]:
+    variable, shares = pmf.domain.variables[n], pmf.factors[n] @ pmf.weights
+    best = int(shares.argmax())
+    return [
+        name_of(variable.name),
+        f"{variable.size:,}",
+        bars(shares.tolist()),
+        name_of(text_of(variable.levels[best])),
+        percent(float(shares[best])),
+    ]
+
+
+def solution_html(solution: Solution) -> str:
+    """Return how the fit ended, and the model."""
+    seconds = solution.history[-1].seconds if solution.history else None
+    held_out = solution.validation
+    known = [
+        ("objective", number_text(solution.objective, 6)),
+        ("iterations", f"{solution.n_iter:,}"),
+        ("seconds", "" if seconds is None else number_text(seconds, 3)),
+        ("start", str(solution.start)),
+        ("validation", "" if held_out is None else number_text(held_out, 6)),
+        ("source", str(solution.source)),
+    ]
+    return fragment(
+        _heading(solution.status.value),
+        facts((topic, fact) for topic, fact in known if fact),
+        Html(pmf_html(solution.pmf)),
+    )
+
+
+def marginals_html(marginals: MarginalSet, conflicts: Sequence[Disagreement]) -> str:
+    """Return the first marginals, and the worst of the disagreements if there are any."""
+    rows = [
+        (
+            _names(marginal.names),
+            "×".join(map(str, marginal.table.shape)),
+            number_text(marginal.n_obs),
+        )
+        for marginal in marginals.marginals[:_MARGINALS]
+    ]
+    return fragment(
+        _heading(repr(marginals)[len("MarginalSet(") : -1]),
+        element("p", f"Most of all, {conflicts[0]}.") if conflicts else "",
+        html_table(("variables", "levels", "rows"), rows, numbers=(1, 2)),
+        _rest([(len(marginals), _MARGINALS, "marginals")]),
+    )
+
+
+def _names(names: Sequence[str]) -> Html:
+    more = ["…"] if len(names) > _NAMES else []
+    return joined([*map(name_of, names[:_NAMES]), *more], between=", ")
+
+
+def identifiability_html(found: Identifiability) -> str:
+    """Return the advice, and below it the numbers that it rests on."""
+    verdicts = {True: "identifiable", False: "not identifiable", None: "too large to tell"}
+    numbers: list[tuple[str, float | None]] = [
+        ("free parameters", found.n_parameters),
+        ("seen by the marginals", found.jacobian_rank),
+        ("independent equations", found.n_equations),
+        ("largest identifiable rank", found.largest_rank),
+        ("largest rank by counting", found.counting_bound),
+    ]
+    if found.condition is not None:
+        numbers.append(("condition number", found.condition))
+    return fragment(
+        _heading(f"Rank {found.rank}: {verdicts[found.identifiable]}"),
+        element("p", str(found)),
+        facts((topic, number_text(number)) for topic, number in numbers),
+    )
+
+
+def rank_curve_html(curve: RankCurve) -> str:
+    """Return the best rank, and the curve as a chart and as a table."""
+    best = f"Best rank: {curve.rank}" if curve.has_best else "No rank has a finite score."
+    return fragment(_heading(best), curve_html(curve))
+
+
+def bootstrap_html(test: BootstrapTest) -> str:
+    """Return what the test found."""
+    return fragment(element("p", str(test)))
+
+
+def summary_html(summary: Summary) -> str:
+    """Return the criteria, and the profile of the first variables and components."""
+    pmf = summary.pmf
+    n_shown = min(pmf.rank, _COMPONENTS)
+    rows: list[list[object]] = [["weight", *_shares(pmf.weights[:n_shown])]]
+    for variable, factor in zip(pmf.domain.variables[:_PROFILED], pmf.factors, strict=False):
+        rows += _profile_rows(variable, [_shares(row[:n_shown]) for row in factor[:_LEVELS]])
+    criteria = [(label, f"{criterion:.2f}") for label, criterion in summary.criteria.items()]
+    return fragment(
+        _heading(f"{summary.n_rows:g} rows, rank {pmf.rank}"),
+        facts(
+            [
+                ("free parameters", f"{summary.n_parameters:,}"),
+                ("log-likelihood", f"{summary.log_likelihood:.4f}"),
+                *criteria,
+                ("relative entropy", f"{summary.relative_entropy:.3f}"),
+            ]
+        ),
+        html_table(("component", *range(n_shown)), rows, numbers=range(1, n_shown + 1)),
+        _rest([(len(pmf.domain), _PROFILED, "variables"), (pmf.rank, _COMPONENTS, "components")]),
+    )
+
+
+def _profile_rows(variable: Variable, shares: Sequence[list[str]]) -> Iterator[list[object]]:
+    """Yield one line for each level, with its share in each component."""
+    for level, cells in zip(variable.levels, shares, strict=False):
+        yield [joined([name_of(variable.name), " = ", name_of(text_of(level))]), *cells]
+    if variable.size > len(shares):
+        yield [f"… and {variable.size - len(shares)} more levels", *[""] * len(shares[0])]
+
+
+def _shares(probabilities: Iterable[float]) -> list[str]:
+    """Return percentages that line up in a column: one decimal each, however small."""
+    return [f"{100 * p:.1f} %" for p in probabilities]
+
+
+def _heading(text: str) -> Html:
+    return element("p", element("b", text))
+
+
+def _rest(counts: Iterable[tuple[int, int, str]]) -> Html:
+    """Say how many of each kind are not shown, given how many there are and how many are shown."""
+    hidden = [f"{count - most} more {what}" for count, most, what in counts if count > most]
+    return element("p", f"… and {' and '.join(hidden)}.") if hidden else Html("")

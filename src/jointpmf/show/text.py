@@ -1,0 +1,62 @@
+"""Numbers, counts and names as plain text: no markup, so that a terminal can use it too."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+def unicode_text(text: str) -> str:
+    """Return text that can be written: what stands for any bytes, or half a character, is `?`."""
+    return text.encode(errors="replace").decode()
+
+
+def shortened(text: str, width: int = 80) -> str:
+    """Return the beginning of a text that is too long.
+
+    Examples
+    --------
+    >>> shortened("a very long name", width=7)
+    'a very…'
+    """
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def percent(share: float) -> str:
+    """Return a probability for people: more digits where it is small.
+
+    Examples
+    --------
+    >>> percent(0.5), percent(0.00012)
+    ('50.0 %', '0.012 %')
+    """
+    return f"{100 * share:.1f} %" if share >= 0.001 or share == 0 else f"{100 * share:.2g} %"
+
+
+def count_text(count: float, what: str) -> str:
+    """Return a number of things.
+
+    Examples
+    --------
+    >>> count_text(1, "row"), count_text(2000, "variable or pair")
+    ('1 row', '2,000 variables or pairs')
+    """
+    things = what if count == 1 else "s or ".join(what.split(" or ")) + "s"
+    return f"{number_text(count)} {things}"
+
+
+def number_text(number: Any, digits: int = 4) -> str:
+    """Return a number for people, also one that is not finite.
+
+    Examples
+    --------
+    >>> number_text(12345), number_text(0.123456), number_text(float("inf")), number_text(None)
+    ('12,345', '0.1235', '∞', '–')
+    """
+    if number is None or math.isnan(number):
+        return "–"
+    if math.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    if float(number).is_integer() and abs(number) < 1e15:
+        return f"{number:,.0f}".replace("-", "−")
+    return f"{number:.{digits}g}".replace("-", "−")
