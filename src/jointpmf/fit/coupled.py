@@ -1,284 +1,222 @@
-"""From marginals to a joint PMF: check what was asked, choose the start and the method, run."""
+"""Coupled least squares, on tables or on rows: where to begin, the method, and restarts.
+
+The same function fits marginals that were counted or given, and marginals of rows that are never
+formed: both are problems with blocks, a cost and a gradient.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import partial
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError, at_least_zero, one_of, whole_number
-from jointpmf.fit.checkpoint import Checkpoint
-from jointpmf.judge.identifiability import is_determined
-from jointpmf.marginals.marginal_set import MarginalSet
-from jointpmf.model_file import PathLike
-from jointpmf.pmf import JointPMF, seeded_generator
-from jointpmf.solvers.aoadmm import AOADMM
-from jointpmf.solvers.auto import SweepsThenNewton
+from jointpmf.fit.search import Trials
+from jointpmf.fit.solution import Solution, Start
+from jointpmf.fit.starts import checked_start
+from jointpmf.marginals.orders import can_be_listed
+from jointpmf.pmf import JointPMF
+from jointpmf.point import Point
 from jointpmf.solvers.curvature import Curvature
 from jointpmf.solvers.implicit import ImplicitLeastSquares
+from jointpmf.solvers.jacobian import can_be_decided, is_determined
 from jointpmf.solvers.least_squares import CoupledLeastSquares
-from jointpmf.solvers.loop import Callback, Solution, Solver, Status, iterate
-from jointpmf.solvers.newton import Newton
-from jointpmf.point import Point
-from jointpmf.solvers.starts.algebraic import EXACT, algebraic_start
-from jointpmf.solvers.starts.candidates import checked_start, random_point
+from jointpmf.solvers.loop import Loop, Solver, Status, Validation, iterate
+from jointpmf.solvers.methods import solver_of
+from jointpmf.solvers.starts.algebraic import algebraic_start, fits_exactly
+from jointpmf.solvers.starts.closed_form import point_of_all_subsets
+from jointpmf.solvers.starts.random import mixed_with_uniform, random_point
 from jointpmf.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from jointpmf.marginals.marginal_set import MarginalSet
 
 logger = logging.getLogger("jointpmf")
 
-FEW_SWEEPS, MANY_SWEEPS, MANY_PARAMETERS = 20, 100, 1000
-"""Sweeps of AO-ADMM before second order takes over: more for models of more parameters than that,
-for which a second-order step costs as much as many sweeps."""
+Problem = CoupledLeastSquares | ImplicitLeastSquares
 
-MAX_STARTS, MIN_STARTS, START_WORK = 20, 3, 2000
-"""Starts that are tried until one fits exactly or two agree on the lowest objective: so many at
-most, fewer for large models, whose steps take long (this many parameters in all)."""
+_MAX_STARTS, _MIN_STARTS, _START_WORK = 20, 3, 2000
+"""Starts that are tried until one fits exactly or two agree on the lowest objective: at most the
+first number, and fewer for large models, whose parameters times starts stay below the last."""
 
-VALLEY_TOL = 1e-6
+_VALLEY_TOL = 1e-6
 """Relative improvement that ends a fit to marginals that do not determine the model: the objective
 is then a flat valley, in which one point is as good as another."""
 
-AGREEMENT = 1e-6
+_AGREEMENT = 1e-6
 """Relative difference up to which two fits have found the same objective."""
 
-COUPLED_STARTS = ("auto", "algebraic", "random")
-"""Where a fit to marginals may begin, besides at a model."""
-
-PATIENCE = 50
-"""Iterations after which a fit ends that has not improved on what validates it."""
-
-INTERIOR = 0.2
+_INTERIOR = 0.2
 """Part of the uniform distribution in a closed-form start that is not exact: under noise its
 projection has zeros, which are hard to leave again."""
 
 
-def fit_marginals(
-    marginals: MarginalSet,
-    rank: int,
-    *,
-    method: str = "auto",
-    start: str | JointPMF = "auto",
-    weighting: Any = None,
-    max_iter: int = 1500,
-    tol: float = 1e-10,
-    validation: Callable[[JointPMF], float] | None = None,
-    random_state: Any = None,
-    callback: Callback | None = None,
-    checkpoint: PathLike | Checkpoint | None = None,
-    checkpoint_every: int = 10,
-) -> Solution:
-    """Return the low-rank joint PMF that fits all marginals best, in least squares.
+class _First(NamedTuple):
+    """Where to begin, and whether other starts need be tried."""
 
-    Parameters
-    ----------
-    marginals : MarginalSet
-        What is known: tables of any subsets of the variables.
-    rank : int
-        Number of components.
-    method : {"auto", "aoadmm", "newton"}
-        The paper's alternating optimisation with ADMM; Levenberg–Marquardt; or, by default, a few
-        sweeps of the first and then the second, with restarts where the start is not certain.
-    start : {"auto", "algebraic", "random"} or JointPMF
-        Where to begin: in closed form from triples where they allow it, at random, or as given.
-    weighting : None, "counts" or array
-        Weight of each marginal: all equal, by the rows it was counted over, or as given.
-    max_iter, tol : int, float
-        Budget of iterations, and the relative improvement below which the fit has converged.
-    validation : callable, optional
-        Called as `validation(pmf)` after every iteration: how badly a model does on data that the
-        marginals do not hold. The model with the least of it is returned, from one start.
-    random_state : int or numpy Generator, optional
-        The same seed gives the same bits.
-    callback : callable, optional
-        Called as `callback(step, pmf)` after every iteration; returning True stops.
-    checkpoint : path, optional
-        A folder in which the fit leaves how far it has come, every `checkpoint_every` iterations
-        and at most once a second. The same call goes on from there, after a kill too, to the same
-        bits. The folder stays until you delete it.
-    checkpoint_every : int
-        Iterations between two writes.
+    point: Point
+    start: Start
+    is_certain: bool = False
+    is_exact: bool = False
 
-    Examples
-    --------
-    >>> import jointpmf as jp
-    >>> truth = jp.random_pmf(jp.Domain.of_sizes([4, 4, 4, 4]), rank=3, random_state=0)
-    >>> solution = jp.fit_marginals(truth.marginals(order=3), rank=3, random_state=0)
-    >>> bool(jp.factor_error(truth, solution.pmf) < 1e-10)
-    True
-    """
-    if not isinstance(marginals, MarginalSet):
-        raise JointPMFError(f"marginals must be a MarginalSet, not {type(marginals).__name__}")
-    rank = whole_number(rank, "the rank", 1)
-    max_iter = whole_number(max_iter, "max_iter", 0)
-    tol = at_least_zero(tol, "tol")
-    one_of(method, ("auto", "aoadmm", "newton"), "method")
-    for name, function in (("callback", callback), ("validation", validation)):
-        if function is not None and not callable(function):
-            raise JointPMFError(f"the {name} must be callable, not {function!r}")
-    generator = seeded_generator(random_state)
-    problem = CoupledLeastSquares(marginals, rank, weighting)
-    options: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "callback": callback}
-    if isinstance(checkpoint, Checkpoint):
-        options["checkpoint"] = checkpoint
-    elif checkpoint is not None:
-        identity = {
-            "function": "fit_marginals",
-            "marginals": marginals,
-            "rank": rank,
-            "method": method,
-            "start": start,
-            "weighting": problem.marginal_weights,
-            "max_iter": max_iter,
-            "tol": tol,
-            "validation": validation is not None,
-        }
-        saved = Checkpoint(checkpoint, checkpoint_every, identity, random_state)
-        options["checkpoint"], generator = saved, saved.generator
-    try:
-        first = _start(marginals, problem, start, generator)
-        unique = first.is_exact or is_unique(_curvature(problem), rank, generator)
-    except KeyboardInterrupt:
-        point = random_point(marginals.domain, rank, generator)
-        return replace(stopped_at(_solver(method, problem), point), marginals=marginals)
-    if method == "auto" and unique is False:
-        options["tol"] = max(tol, VALLEY_TOL)
-    held_out = None if validation is None else _Judged(validation, problem.domain)
-    solution = iterate(_solver(method, problem), first.point, validation=held_out, **options)
-    solution = replace(solution, start=f"{first.name}: {first.reason}", marginals=marginals)
-    is_certain = first.is_certain or validation is not None
-    if method == "auto" and unique is not False and not is_certain:
-        solution = _agreed_best(problem, solution, generator, options)
-    if solution.status is Status.CONVERGED and unique is False:
-        solution = replace(solution, status=Status.NOT_UNIQUE)
+
+@dataclass(frozen=True)
+class CoupledFit:
+    """How one coupled fit is done: everything but the problem."""
+
+    loop: Loop
+    method: str = "auto"
+    start: str | JointPMF = "auto"
+
+    def run(
+        self,
+        problem: Problem,
+        marginals: MarginalSet | None,
+        generator: np.random.Generator,
+        held_out: Validation | None = None,
+    ) -> Solution:
+        """Return the best fit; `marginals` are those of a problem of tables."""
+        try:
+            first = self._first(problem, marginals, generator)
+            unique = first.is_exact or _is_unique(problem, generator)
+        except KeyboardInterrupt:
+            return self._stopped_at(random_point(problem.domain, problem.rank, generator), problem)
+        loop = self.loop
+        if self.method == "auto" and unique is False:
+            loop = replace(loop, tol=max(loop.tol, _VALLEY_TOL))
+        is_alone = first.is_certain or self.method != "auto" or held_out is not None
+        count = 1 if is_alone or unique is False else _n_starts(problem)
+
+        def fit(point: Point, start: Start) -> Solution:
+            outcome = iterate(self._solver(problem), point, loop, validation=held_out)
+            return Solution.of(outcome, problem.domain, start)
+
+        trials: Trials[Start] = Trials(_score_of(problem, held_out))
+        trials.run(_candidates(fit, first, count, problem, generator), partial(_agree, problem))
+        return _finished(trials, problem, unique, marginals)
+
+    def _solver(self, problem: Problem) -> Solver:
+        return solver_of(self.method, problem)
+
+    def _stopped_at(self, point: Point, problem: Problem) -> Solution:
+        """Return a fit that was interrupted before it had a better start than this one."""
+        here = iterate(self._solver(problem), point, Loop(max_iter=0, tol=0.0))
+        start = Start("random", "interrupted before it began")
+        return Solution.of(here, problem.domain, start).stopped()
+
+    def _first(
+        self, problem: Problem, marginals: MarginalSet | None, generator: np.random.Generator
+    ) -> _First:
+        """Return where to begin, and why there."""
+        domain, kinds = problem.domain, ("auto", "algebraic", "random")
+        whose = "table's" if marginals is None else "marginals'"
+        start = checked_start(self.start, kinds, domain, problem.rank, whose)
+        if isinstance(start, JointPMF):
+            return _First(Point.of_pmf(start), Start("given", "a JointPMF"), is_certain=True)
+        reason = "as asked"
+        if start != "random":
+            first, reason = _closed_form(problem, marginals, generator)
+            if first is not None:
+                return first
+            logger.info("random start: %s", reason)
+        return _First(random_point(domain, problem.rank, generator), Start("random", reason))
+
+
+def _closed_form(
+    problem: Problem, marginals: MarginalSet | None, generator: np.random.Generator
+) -> tuple[_First | None, str]:
+    """Return the start in closed form, or None and why there is none."""
+    if isinstance(problem, ImplicitLeastSquares):
+        point = point_of_all_subsets(problem, generator)
+        if point is None:
+            return None, "the closed form does not apply"
+        start = Start("algebraic", "some triples, the rest by one pass over the rows")
+        return _First(mixed_with_uniform(point, problem.domain, _INTERIOR), start, True), ""
+    assert marginals is not None
     with one_blas_thread:
-        cost = problem.cost(Point.of_pmf(solution.pmf))  # from residuals, whatever the method's own
-    return replace(solution, is_unique=unique, objective=cost)
+        found = algebraic_start(marginals, problem, generator)
+    if found.point is None:
+        return None, f"the closed form does not apply, because {found.reason}"
+    start = Start("algebraic", found.reason)
+    if found.is_exact:
+        return _First(found.point, start, True, True), ""
+    return _First(mixed_with_uniform(found.point, problem.domain, _INTERIOR), start), ""
 
 
-@dataclass
-class _Judged:
-    """A function of the model as a validation part."""
-
-    function: Callable[[JointPMF], float]
-    domain: Domain
-    patience: int = PATIENCE
-
-    def cost(self, point: Point) -> float:
-        """Return how badly a model does."""
-        cost = float(self.function(point.to_pmf(self.domain)))
-        return np.inf if np.isnan(cost) else cost
-
-
-def _solver(method: str, problem: CoupledLeastSquares) -> Solver:
-    if method == "aoadmm":
-        return AOADMM(problem)
-    if method == "newton":
-        return Newton(problem)
-    return default_solver(problem)
-
-
-def default_solver(problem: CoupledLeastSquares | ImplicitLeastSquares) -> Solver:
-    """Return the solver of the default method."""
-    is_large = _n_parameters(problem) > MANY_PARAMETERS
-    return SweepsThenNewton(problem, MANY_SWEEPS if is_large else FEW_SWEEPS)
-
-
-def _n_parameters(problem: CoupledLeastSquares | ImplicitLeastSquares) -> int:
-    return problem.rank * (1 + sum(problem.domain.sizes))
-
-
-def _agreed_best(
-    problem: CoupledLeastSquares,
-    first: Solution,
+def _candidates(
+    fit: Callable[[Point, Start], Solution],
+    first: _First,
+    count: int,
+    problem: Problem,
     generator: np.random.Generator,
-    options: dict[str, Any],
+) -> Iterator[tuple[Start, Callable[[], Solution]]]:
+    """Yield the first start, then random ones."""
+    yield first.start, partial(fit, first.point, first.start)
+    for k in range(2, count + 1):
+        start = Start("random", f"start number {k}, better than the first ({first.start})")
+        yield start, partial(fit, random_point(problem.domain, problem.rank, generator), start)
+
+
+def _n_starts(problem: Problem) -> int:
+    n_parameters = problem.rank * (1 + sum(problem.domain.sizes))
+    return min(max(_START_WORK // n_parameters, _MIN_STARTS), _MAX_STARTS)
+
+
+def _score_of(problem: Problem, held_out: Validation | None) -> Callable[[Solution], float]:
+    """Return what tells the better of two fits; an estimated norm does not matter for it."""
+    if held_out is not None or isinstance(problem, CoupledLeastSquares):
+        return lambda solution: solution.objective
+    return lambda solution: problem.relative_cost(Point.of_pmf(solution.pmf))
+
+
+def _agree(problem: Problem, trials: Trials[Start]) -> bool:
+    """Tell whether a fit is exact, or two fits have the lowest objective."""
+    lowest = min(solution.objective for solution in trials.solutions)
+    is_known = isinstance(problem, CoupledLeastSquares) and fits_exactly(problem, lowest)
+    return is_known or len(list(trials.near_best(_AGREEMENT, relative=True))) > 1
+
+
+def _finished(
+    trials: Trials[Start], problem: Problem, unique: bool | None, marginals: MarginalSet | None
 ) -> Solution:
-    """Return the best fit, after random starts until one is exact or two agree on the best."""
-    found = [first]
-    best = first
-    n_starts = min(max(START_WORK // _n_parameters(problem), MIN_STARTS), MAX_STARTS)
-    while len(found) < n_starts and not _is_certain(found, problem):
-        point = random_point(problem.domain, problem.rank, generator)
-        other = iterate(default_solver(problem), point, **options)
-        reason = f"random: start number {len(found) + 1}, better than the first ({first.start})"
-        found.append(replace(other, start=reason, marginals=first.marginals))
-        best = min(found, key=lambda solution: solution.objective)
-    stopped = found[-1].status is Status.STOPPED
-    return replace(best, status=Status.STOPPED) if stopped else best
+    """Return the best fit, with all that is known about it."""
+    best = trials.best
+    status = Status.STOPPED if trials.is_stopped else best.status
+    if status is Status.CONVERGED and unique is False:
+        status = Status.NOT_UNIQUE
+    with one_blas_thread:
+        cost = problem.cost(Point.of_pmf(best.pmf))  # from residuals, whatever the method's own
+    return replace(
+        best,
+        status=status,
+        objective=cost,
+        is_unique=unique,
+        marginals=marginals,
+        restarts=tuple(trials.restarts) if len(trials.restarts) > 1 else (),
+        n_starts=len(trials.restarts),
+        n_agreed=len(list(trials.near_best(_AGREEMENT, relative=True))),
+    )
 
 
-def _is_certain(found: list[Solution], problem: CoupledLeastSquares) -> bool:
-    lowest = min(solution.objective for solution in found)
-    agreeing = [s for s in found if s.objective <= (1 + AGREEMENT) * lowest]
-    stopped = found[-1].status is Status.STOPPED
-    return stopped or lowest <= EXACT * problem.norm or len(agreeing) > 1
-
-
-def _curvature(problem: CoupledLeastSquares) -> Curvature:
-    return Curvature(problem.domain, problem.subsets, problem.marginal_weights)
-
-
-def is_unique(curvature: Curvature, rank: int, generator: np.random.Generator) -> bool | None:
-    """Tell whether the marginals determine a model of this rank, and warn if they do not."""
-    determined = is_determined(curvature, rank, generator)
+def _is_unique(problem: Problem, generator: np.random.Generator) -> bool | None:
+    """Tell whether the marginals determine a model of this rank; warn if they do not."""
+    if isinstance(problem, CoupledLeastSquares):
+        curvature = Curvature(problem.domain, problem.subsets, problem.marginal_weights)
+    else:
+        n_all = len(problem.domain)
+        is_small = can_be_decided(problem.domain, problem.rank)
+        if not is_small or not can_be_listed(n_all, problem.order):
+            return None
+        subsets = list(combinations(range(n_all), problem.order))
+        curvature = Curvature(problem.domain, subsets, np.ones(len(subsets)))
+    determined = is_determined(curvature, problem.rank, generator)
     if determined is False:
         logger.warning(
             "rank %d is not identifiable from these marginals; jointpmf.identifiability says more",
-            rank,
+            problem.rank,
         )
     return determined
-
-
-class _Start(NamedTuple):
-    point: Point
-    name: str
-    reason: str
-    is_exact: bool = False
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether no other start need be tried."""
-        return self.is_exact or self.name == "given"
-
-
-def stopped_at(solver: Solver, point: Point) -> Solution:
-    """Return a fit that was interrupted before it had a better start than this one."""
-    here = iterate(solver, point, max_iter=0, tol=0.0)
-    return replace(here, status=Status.STOPPED, start="random: interrupted before it began")
-
-
-def _start(
-    marginals: MarginalSet,
-    problem: CoupledLeastSquares,
-    start: str | JointPMF,
-    generator: np.random.Generator,
-) -> _Start:
-    """Return where to begin, and why there."""
-    start = checked_start(start, COUPLED_STARTS, marginals.domain, problem.rank, "marginals'")
-    if isinstance(start, JointPMF):
-        return _Start(Point.of_pmf(start), "given", "a JointPMF")
-    reason = "as asked"
-    if start != "random":
-        with one_blas_thread:
-            found = algebraic_start(marginals, problem, generator)
-        if found.point is not None:
-            exact = found.is_exact
-            point = found.point if exact else mixed_with_uniform(found.point, marginals.domain)
-            return _Start(point, "algebraic", found.reason, exact)
-        reason = f"the closed form does not apply, because {found.reason}"
-        logger.info("random start: %s", reason)
-    return _Start(random_point(marginals.domain, problem.rank, generator), "random", reason)
-
-
-def mixed_with_uniform(point: Point, domain: Domain) -> Point:
-    """Return a point with a part of the uniform distribution in every column."""
-    sizes = np.repeat(domain.sizes, domain.sizes)[:, None]
-    rank = len(point.weights)
-    return Point(
-        (1 - INTERIOR) * point.weights + INTERIOR / rank,
-        (1 - INTERIOR) * point.factors + INTERIOR / sizes,
-    )

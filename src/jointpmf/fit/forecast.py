@@ -30,6 +30,7 @@ from jointpmf.marginals.counting import count_tables
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.marginals.tables import SMALLEST_SPARSE
 from jointpmf.pmf import JointPMF, random_pmf
+from jointpmf.point import Point
 from jointpmf.rows.table import CHUNK_BYTES, MAX_CHUNKS, MOST_LISTED, ColumnRows, Rows, cell_dtype
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.curvature import Curvature
@@ -47,7 +48,6 @@ from jointpmf.solvers.implicit import (
 from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.solvers.loop import Status, iterate
 from jointpmf.solvers.newton import LARGEST_FACTORISED, MAX_CG, Newton
-from jointpmf.point import Point
 from jointpmf.solvers.starts.algebraic import MAX_STACK, algebraic_start
 from jointpmf.solvers.starts.candidates import (
     MAX_COUNTED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,7 +52,7 @@ class EMFit:
     towards: str = "uniform"
     bandwidth: float = 0.0
     start: str | JointPMF = "auto"
-    effort: Effort = Effort()
+    effort: Effort = field(default_factory=Effort)
 
     def run(
         self, source: Source, generator: np.random.Generator, held_out: Validation | None = None

@@ -1,9 +1,126 @@
-"""How much memory this process has, and how much more it may take."""
+"""How much memory a fit may take, and whether rows, tables and a model fit into it."""
 
 from __future__ import annotations
 
+import math
 import os
+import re
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jointpmf.data.encoding import code_dtype
+from jointpmf.domain import number_in
+from jointpmf.errors import JointPMFError, shown
+from jointpmf.fit.settings import Coupled, Objective
+from jointpmf.marginals.orders import n_table_cells
+from jointpmf.solvers.implicit import bytes_of_sums
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
+
+_FREE_PART = 0.5
+"""Part of the free memory that rows may take if nothing else is asked."""
+
+_WORKING_BYTES = 280 * 10**6
+"""What reading and fitting need, however few rows there are."""
+
+_BYTES_PER_COUNT = 40
+"""Memory per cell of counted marginals: theirs, those of a batch, and what a fit makes of them."""
+
+_BYTES_PER_TABLE = 3000
+"""Memory per counted marginal, however small it is."""
+
+_MODEL_COPIES = 40
+"""Arrays of a model's size that a fit has at a time."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """What of the memory rows, tables and a model may take.
+
+    Parameters
+    ----------
+    memory : int, optional
+        Bytes that the process may take, all in all; by default half of what is free.
+    """
+
+    memory: int | None = None
+
+    @cached_property
+    def free(self) -> float:
+        """How many bytes there are for what grows with the rows, or with the tables."""
+        if self.memory is None:
+            free = available_bytes()
+            return math.inf if free is None else _FREE_PART * free
+        room = self.memory - used_bytes() - _WORKING_BYTES
+        if room <= 0:
+            raise JointPMFError(
+                f"{self} is too little: this process itself needs about "
+                f"{text_of_bytes(self.memory - room)}"
+            )
+        return room
+
+    def __str__(self) -> str:
+        """Return the limit in words."""
+        return "the memory" if self.memory is None else f"memory {text_of_bytes(self.memory)}"
+
+    def check_model(self, domain: Domain, rank: int) -> None:
+        """Raise if the model alone would take too much."""
+        n_levels = sum(domain.sizes)
+        if self.memory is not None and 8 * n_levels * rank * _MODEL_COPIES > self.free:
+            raise JointPMFError(
+                f"a model of rank {rank} over {n_levels} levels is too large for {self}"
+            )
+
+    def check_counts(self, domain: Domain, order: int) -> None:
+        """Raise if the counts of all marginals of an order would take too much."""
+        n_subsets = math.comb(len(domain), order)
+        n_cells = n_table_cells(domain.sizes, order)
+        if n_cells * _BYTES_PER_COUNT + n_subsets * _BYTES_PER_TABLE > self.free:
+            raise JointPMFError(
+                f"the {n_subsets:,} marginals of order {order} have {n_cells:,.0f} cells, "
+                f"too many for {self}; lower the order"
+            )
+
+    def n_rows(self, domain: Domain, objective: Objective, rank: int, has_holes: bool) -> float:
+        """Return how many rows can be held while they are fitted: codes several times, and sums."""
+        size = np.dtype(code_dtype(max(domain.sizes, default=1))).itemsize
+        n_bytes = 5.0 * size * len(domain) + 80
+        if isinstance(objective, Coupled):
+            n_bytes += bytes_of_sums(rank, objective.order, has_holes)
+        return self.free / n_bytes
+
+
+def bytes_of(text: str) -> int:
+    """Return an amount of memory from a text such as `500MB`, `1.5GiB` or a number of bytes.
+
+    Examples
+    --------
+    >>> bytes_of("2GB"), bytes_of("1.5 GiB"), bytes_of("65536")
+    (2000000000, 1610612736, 65536)
+    """
+    parts = re.fullmatch(r"\s*([\d.]+)\s*(?:([kmgt])(i?))?b?\s*", text.lower())
+    number = number_in(parts[1]) if parts else None
+    if not parts or number is None:
+        raise JointPMFError(f"write memory as 500MB, 2GB or 1.5GiB, not {shown(text)}")
+    power = " kmgt".index(parts[2] or " ")
+    return int(number * (1024 if parts[3] else 1000) ** power)
+
+
+def text_of_bytes(size: float) -> str:
+    """Return an amount of memory as one would type it.
+
+    Examples
+    --------
+    >>> text_of_bytes(1.5e9), text_of_bytes(65536)
+    ('1.5GB', '65.5kB')
+    """
+    power = min(int(math.log10(max(size, 1)) / 3), 4)
+    return f"{size / 1000**power:.3g}{' kMGT'[power].strip()}B"
 
 
 def used_bytes() -> int:

@@ -1,14 +1,23 @@
-"""Progress bars for long work, on stderr and only where they were asked for."""
+"""Progress is a callback: what the user gave, a bar on stderr, or both."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from jointpmf.errors import JointPMFError, at_least_zero, whole_number
+from jointpmf.pmf import JointPMF
+from jointpmf.solvers.loop import Loop, Step
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
+    from jointpmf.fit.solution import Callback
+    from jointpmf.point import Point
 
 
 @contextmanager
-def progress_bar(title: str, total: int, is_shown: bool) -> Iterator[Callable[[str], None]]:
+def progress_bar(title: str, total: int | None, is_shown: bool) -> Iterator[Callable[[str], None]]:
     """Show a bar that is gone when the work is done, and give what moves it on by one.
 
     Examples
@@ -32,10 +41,37 @@ def progress_bar(title: str, total: int, is_shown: bool) -> Iterator[Callable[[s
 
 
 @contextmanager
-def iteration_bar(max_iter: int, is_shown: bool) -> Iterator[Callable[[Any, Any], None] | None]:
-    """Show the iterations of a fit, and give the callback that does it; or give none."""
-    if not is_shown:
-        yield None
-        return
-    with progress_bar("fitting", max_iter, is_shown=True) as advance:
-        yield lambda step, pmf: advance(f"objective {step.objective:.6g}")
+def watched_loop(
+    max_iter: Any,
+    tol: Any,
+    callback: Callback | None,
+    verbose: bool,
+    domain: Domain,
+    defaults: tuple[int, float],
+) -> Iterator[Loop]:
+    """Give the loop of a fit: its limits, or the default ones, and what watches it."""
+    if callback is not None and not callable(callback):
+        raise JointPMFError(f"the callback must be callable, not {callback!r}")
+    max_iter = whole_number(defaults[0] if max_iter is None else max_iter, "max_iter", 0)
+    tol = at_least_zero(defaults[1] if tol is None else tol, "tol")
+    with progress_bar("fitting", None, verbose) as advance:
+
+        def watch(step: Step, point: Point) -> Any:
+            stage = f"{step.stage}, " if step.stage else ""
+            advance(f"{stage}iteration {step.iteration}, objective {step.objective:.6g}")
+            return callback is not None and callback(step, JointPMF.at(point, domain))
+
+        yield Loop(max_iter, tol, watch if verbose or callback is not None else None)
+
+
+def in_stage(loop: Loop, stage: str) -> Loop:
+    """Return a loop whose lines say which of several fits they belong to."""
+    if loop.callback is None:
+        return loop
+    told = loop.callback
+    return Loop(
+        loop.max_iter,
+        loop.tol,
+        lambda step, point: told(step._replace(stage=stage), point),
+        loop.runs,
+    )

@@ -1,131 +1,124 @@
-"""From rows to a joint PMF: check what was asked, fit once or several times, average."""
+"""From rows to a joint PMF: open the source, then fit the objective to it, wherever it is."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
-from typing import Any
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointpmf.data.encoding import Bins, encode
+from jointpmf.data.ratings import Ratings
 from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError, at_least_zero, one_of, whole_number
-from jointpmf.fit.checkpoint import Checkpoint, CheckpointError
-from jointpmf.fit.plan import (
-    FitData,
-    FitPlan,
-    Recoverable,
-    Splitter,
-    badness,
-    check_table,
-    plain_validation,
-    splitter,
+from jointpmf.errors import JointPMFError
+from jointpmf.fit.checkpoint import generator_and_runs
+from jointpmf.fit.coupled import CoupledFit
+from jointpmf.fit.likelihood import EMFit
+from jointpmf.fit.marginals import TableFit, checked_rank
+from jointpmf.fit.memory import Room, bytes_of
+from jointpmf.fit.opening import kept, opened
+from jointpmf.fit.progress import watched_loop
+from jointpmf.fit.rank_by_cells import fit_by_cells
+from jointpmf.fit.rank_by_rows import fit_by_rows
+from jointpmf.fit.repeated import average_of_fits, best_of_starts
+from jointpmf.fit.settings import (
+    Checkpoint,
+    Coupled,
+    HiddenCells,
+    Likelihood,
+    Objective,
+    Search,
+    checked_objective,
+    checked_search,
 )
+from jointpmf.fit.solution import Callback, FittedTo, Solution
+from jointpmf.fit.starts import checked_start
 from jointpmf.fit.subsets import fit_counted, fit_subsets
-from jointpmf.marginals.marginal_set import checked_weights
-from jointpmf.model_file import PathLike
-from jointpmf.pmf import JointPMF, average, seeded_generator
-from jointpmf.rows.distributed import distributed_rows, engine_of
-from jointpmf.rows.parts import fit_parted_rows
-from jointpmf.rows.table import TableRows, mean_log_likelihood
-from jointpmf.solvers.loop import Callback, Restart, Solution, Status
-from jointpmf.solvers.starts.candidates import checked_start
+from jointpmf.fit.unrated import fit_rated_items
+from jointpmf.fit.validation import plain_validation, splitter
+from jointpmf.marginals.orders import are_many, check_countable
+from jointpmf.pmf import JointPMF
+from jointpmf.rows.reading import Batches, FileReading, Reading, Stream, counted_marginals
+from jointpmf.rows.source import Source, Table
+from jointpmf.rows.spool import SpooledRows
+from jointpmf.solvers.loop import Loop
 from jointpmf.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    import os
 
 logger = logging.getLogger("jointpmf")
 
-LIKELIHOOD_STARTS = ("auto", "rows", "factors", "random")
-"""Where maximum likelihood may begin, besides at a model."""
+_MOST_FOR_RANK = 10**6
+"""Rows on which the rank is found when not all are in memory."""
 
 
 def fit_rows(
-    table: Any,
-    rank: int,
+    source: Any,
+    rank: int | str = "auto",
     *,
-    method: str = "likelihood",
-    order: int = 3,
-    start: str | JointPMF = "auto",
-    smoothing: float = 0.0,
-    towards: str = "uniform",
-    bandwidth: float = 0.0,
-    max_iter: int = 2000,
-    tol: float = 1e-10,
-    n_init: int = 1,
-    n_average: int = 1,
+    objective: str | Objective = "likelihood",
+    search: Search | None = None,
     validation: Any = None,
-    scoring: str = "likelihood",
     sample_weight: Any = None,
+    domain: Domain | None = None,
+    bins: Any = None,
+    max_iter: int | None = None,
+    tol: float | None = None,
     random_state: Any = None,
     callback: Callback | None = None,
-    domain: Domain | None = None,
-    bins: Bins | None = None,
-    checkpoint: PathLike | None = None,
-    checkpoint_every: int = 10,
+    verbose: bool = False,
+    checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
 ) -> Solution:
-    """Return the joint PMF under which an incomplete table is most likely.
+    """Return the joint PMF of an incomplete table.
 
     Parameters
     ----------
-    table : pandas, Polars or PyArrow table, array, Codes, Dask or Spark DataFrame
+    source : table, Ratings, path, Files, batches, or Dask or Spark DataFrame
         One row per sample. Missing cells are summed out; rows without any observed cell are
-        ignored. The rows of Dask and Spark stay with their workers (docs/scale.md).
-    rank : int
-        Number of components.
-    method : {"likelihood", "marginals"}
-        Maximum likelihood, by EM over the observed cells; or a least-squares fit to all marginals
-        of some `order`, weighted by the rows that observe them: counted, see `fit_marginals`, or
-        never formed where a pass over the rows costs less; `Solution.source` says which.
-    order : int
-        Of the marginals, for that method.
-    start : {"auto", "rows", "factors", "random"} or JointPMF
-        Where to begin: by default the best of several, among them the closed form on counted
-        triples and merged rows; components at single rows of the data; components along the
-        factors of a factor model of the values, for ordered variables; random columns; or a model.
-    smoothing : float
-        Pseudo-counts per level and component, on average (a Dirichlet prior). With 0 a level that
-        was never seen has probability zero.
-    towards : {"uniform", "marginal"}
-        Where smoothing pulls the columns: all levels alike, or as each variable is distributed.
-    bandwidth : float
-        How far expected counts spread to neighbouring levels, in levels, for variables with
-        increasing values: neighbours are then alike within a component. Try 0.5; 0 is off.
-    max_iter, tol : int, float
-        Budget of iterations, and the change of the mean log-likelihood, in nats per row, below
-        which the fit has converged.
-    n_init : int
-        How often to fit, each time from another start; the best is returned and all are recorded.
-    n_average : int
-        How many fits to average into one model, of rank `n_average * rank`. With the default start
-        each begins at other rows; with a fraction as `validation` each holds out other rows.
-    validation : float, table or array of bool, optional
-        What to stop by: a fraction of the rows, which is then not fitted; other rows; or which
-        cells of the table to hide and to predict from the rest of their rows. The model that fits
-        it best is returned. Truth values in the shape of the table are cells to hide, anything
-        else is rows. Without smoothing, levels that were not fitted are not scored.
-    scoring : {"likelihood", "error"}
-        What is best for hidden cells: the log-probability of their levels, or the root of the mean
-        squared difference between their values and the expected ones.
+        ignored. A table is a pandas, Polars or PyArrow table, an array or Codes. A path, or several
+        of them, are tables on disk, which may be larger than memory (`Files` has options). Batches
+        are a list of tables, or a callable that returns a fresh iterator of tables each time; an
+        iterator itself can be read once, so that every row is used once and should come in random
+        order. The rows of Dask and Spark stay with their workers (docs/scale.md).
+    rank : int or "auto"
+        Number of components. By default it is chosen by what is held out, fits are stopped early,
+        and several are averaged.
+    objective : {"likelihood", "marginals"}, Likelihood or Coupled
+        Maximum likelihood over the observed cells, or least squares on all marginals of an order.
+        The classes have the settings: smoothing, a target, the order.
+    search : Search, optional
+        Where to begin, from how many starts, and how many fits to average.
+    validation : float, table, array of bool, HiddenCells or callable, optional
+        What to stop by, which is not fitted: a fraction of the rows; other rows; cells to hide and
+        to predict from the rest of their rows; or a function that is called as `validation(pmf)`
+        and returns how badly a model does. The model that does best is returned. With
+        `rank="auto"` it chooses the rank too: `HiddenCells` searches for what predicts cells best,
+        which is the default for Ratings.
     sample_weight : array of shape (rows,), optional
         What each row counts for.
+    domain, bins
+        How the table is read, see `encode`.
+    max_iter, tol : int, float, optional
+        Budget of iterations, and the improvement below which a fit has converged: of the mean
+        log-likelihood in nats per row, or of the least-squares objective as a part of it. By
+        default 2000 and 1e-10, and 300 and 1e-7 for the fits of `rank="auto"`.
     random_state : int or numpy Generator, optional
         The same seed gives the same bits, whatever the number of threads.
     callback : callable, optional
         Called as `callback(step, pmf)` after every iteration; returning True stops.
-    domain, bins
-        How the table is read, see `encode`.
-    checkpoint : path, optional
-        A folder in which the fit leaves how far it has come, every `checkpoint_every` iterations
-        and at most once a second. The same call goes on from there, after a kill too, to the same
-        bits. The folder stays until you delete it.
-    checkpoint_every : int
-        Iterations between two writes.
+    verbose : bool
+        Whether to show a progress bar.
+    checkpoint : path or Checkpoint, optional
+        A folder in which the fit leaves how far it has come; the same call goes on from there, to
+        the same bits.
 
     Returns
     -------
     Solution
-        Its objective is minus the mean log-likelihood per row: of the rows that were fitted, with
-        smoothing; for an average, of all rows, without.
+        Of maximum likelihood the objective is minus the mean log-likelihood per row: of the rows
+        that were fitted, with smoothing; for an average, of all rows, without.
 
     Examples
     --------
@@ -135,211 +128,300 @@ def fit_rows(
     >>> solution = jp.fit_rows(rows, rank=2, random_state=0)
     >>> bool(-solution.objective > truth.log_probability(rows).mean())
     True
+    >>> jp.fit_rows(rows, random_state=0).status.name
+    'VALIDATED'
     """
-    rank = whole_number(rank, "the rank", 1)
-    n_init = whole_number(n_init, "n_init", 1)
-    n_average = whole_number(n_average, "n_average", 1)
-    one_of(method, ("likelihood", "marginals"), "method")
-    towards = one_of(towards, ("uniform", "marginal"), "towards")
-    one_of(scoring, ("likelihood", "error"), "scoring")
-    smoothing = at_least_zero(smoothing, "smoothing")
-    bandwidth = at_least_zero(bandwidth, "bandwidth")
-    if method == "marginals":
-        belongs = (smoothing, bandwidth, validation is not None, n_init > 1, n_average > 1)
-        if any(belongs) or scoring != "likelihood":
-            raise JointPMFError(
-                "smoothing, bandwidth, validation, scoring, n_init and n_average belong to "
-                "method='likelihood'"
-            )
-    if engine := engine_of(table):
-        asked = {
-            "bandwidth": bandwidth > 0,
-            "n_init": n_init > 1,
-            "n_average": n_average > 1,
-            "validation": validation is not None,
-            "scoring": scoring != "likelihood",
-            "sample_weight": sample_weight is not None,
-            "bins": bins is not None,
-        }
-        for name, is_asked in asked.items():
-            if is_asked:
-                raise JointPMFError(f"{name} does not apply to a {engine} table: leave it out")
-        options = loop_options(max_iter, tol, callback)
-        plan = FitPlan(rank, start, smoothing, towards, options)
-        kept = (checkpoint, checkpoint_every)
-        return _fit_on_workers(table, domain, method, order, plan, random_state, kept)
-    codes = encode(table, domain, bins=bins)
-    weights = checked_weights(sample_weight, codes.n_rows)
-    check_table(codes, weights)
-    if method == "marginals":
-        options = loop_options(max_iter, tol, callback)
-        options |= {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
-        return fit_subsets(
-            codes, weights, rank, order, start=start, random_state=random_state, **options
-        )
-    options = loop_options(max_iter, tol, callback)
-    begin = checked_start(start, LIKELIHOOD_STARTS, codes.domain, rank, "table's")
-    generator = seeded_generator(random_state)
-    if checkpoint is not None:
-        identity = {
-            "function": "fit_rows",
-            "table": codes,
-            "sample_weight": weights,
-            "rank": rank,
-            "start": begin,
-            "smoothing": smoothing,
-            "towards": towards,
-            "bandwidth": bandwidth,
-            "max_iter": options["max_iter"],
-            "tol": options["tol"],
-            "n_init": n_init,
-            "n_average": n_average,
-            "validation": plain_validation(validation, codes.domain),
-            "scoring": scoring,
-        }
-        saved = Checkpoint(checkpoint, checkpoint_every, identity, random_state)
-        options["checkpoint"], generator = saved, saved.generator
-    plan = FitPlan(rank, begin, smoothing, towards, options, bandwidth)
-    with one_blas_thread:
-        whole = FitData.of_codes(codes, weights)
-        split = splitter(whole, validation, plan, scoring)
-        _log_what_is_odd(whole.rows, rank)
-        if n_average > 1:
-            return _average_of(plan, split, n_average, n_init, generator, whole.rows)
-        return _best_of(plan, split(generator), n_init, generator)
-
-
-def _fit_on_workers(
-    frame: Any,
-    domain: Domain | None,
-    method: str,
-    order: int,
-    plan: FitPlan,
-    random_state: Any,
-    kept: tuple[PathLike | None, int],
-) -> Solution:
-    """Return the fit to a Dask or Spark DataFrame, whose rows stay where they are.
-
-    `kept` is the folder of a checkpoint, and how often it is written.
-    """
-    folder, every = kept
-    with distributed_rows(frame, domain) as rows:
-        if method == "marginals":
-            return fit_counted(
-                rows.marginals(order),
-                plan.rank,
-                start=plan.start,
-                random_state=random_state,
-                checkpoint=folder,
-                checkpoint_every=every,
-                **plan.options,
-            )
-        start = checked_start(plan.start, LIKELIHOOD_STARTS, rows.domain, plan.rank, "table's")
-        plan = replace(plan, start=start)
-        if rows.levels.n_empty:
-            logger.info("%d rows have no observed cell and are ignored", rows.levels.n_empty)
-        generator = seeded_generator(random_state)
-        if folder is not None:
-            identity = {
-                "function": "fit_rows on workers",
-                "table": rows.digest,
-                "rank": plan.rank,
-                "start": plan.start,
-                "smoothing": plan.smoothing,
-                "towards": plan.towards,
-                "max_iter": plan.options["max_iter"],
-                "tol": plan.options["tol"],
-            }
-            saved = Checkpoint(folder, every, identity, random_state)
-            plan = replace(plan, options=plan.options | {"checkpoint": saved})
-            generator = saved.generator
-        with one_blas_thread:
-            return fit_parted_rows(rows, plan, generator)
-
-
-def _best_of(plan: FitPlan, data: FitData, n_init: int, generator: np.random.Generator) -> Solution:
-    """Return the best of several fits; one that fails is recorded, unless all of them do."""
-    found: list[Solution] = []
-    restarts: list[Restart] = []
-    error: Exception | None = None
-    for k in range(n_init):
-        own = generator if n_init == 1 else _child(generator)
-        try:
-            found.append(_without_given_start(plan, k).run(data, own))
-        except CheckpointError:
-            raise
-        except Recoverable as failure:
-            logger.warning("start number %d failed: %s", k + 1, failure)
-            restarts.append(Restart(f"number {k + 1}", np.inf, None, error=str(failure)))
-            error = failure
-            continue
-        restarts.append(_record(found[-1]))
-        if found[-1].status is Status.STOPPED:
-            break
-    if not found:
-        raise error or JointPMFError("no fit was made")
-    return replace(min(found, key=badness), restarts=tuple(restarts) if n_init > 1 else ())
-
-
-def _average_of(
-    plan: FitPlan,
-    split: Splitter,
-    n_average: int,
-    n_init: int,
-    generator: np.random.Generator,
-    rows: TableRows,
-) -> Solution:
-    """Return the average of several fits, each from a start and with a split of its own."""
-    if plan.start == "auto":
-        plan = replace(plan, start="rows")
-    found: list[Solution] = []
-    for k in range(n_average):
-        own = _child(generator)
-        found.append(_best_of(_without_given_start(plan, k), split(own), n_init, own))
-        if Status.STOPPED in {found[-1].status, *(r.status for r in found[-1].restarts)}:
-            break
-    pmf = average([solution.pmf for solution in found])
-    unfinished = [s.status for s in found if s.status in (Status.STOPPED, Status.MAX_ITER)]
-    held_out = [s.validation for s in found if s.validation is not None]
-    return replace(
-        min(found, key=badness),
-        pmf=pmf,
-        objective=-mean_log_likelihood(rows, pmf),
-        status=unfinished[-1] if unfinished else found[-1].status,
-        start=f"the average of {len(found)} fits",
-        validation=float(np.mean(held_out)) if held_out else None,
-        restarts=tuple(map(_record, found)),
+    asked = _Asked(
+        checked_rank(rank),
+        checked_objective(objective),
+        checked_search(search),
+        _default_validation(source, rank, validation),
+        source if isinstance(source, Ratings) else None,
+        random_state,
+        checkpoint,
     )
+    asked.check()
+    with opened(source, domain, bins, sample_weight) as rows:
+        defaults = asked.default_limits()
+        with watched_loop(max_iter, tol, callback, verbose, rows.domain, defaults) as loop:
+            return _Fitting(asked, loop).run(rows)
 
 
-def _without_given_start(plan: FitPlan, k: int) -> FitPlan:
-    """Return the plan of the k-th fit: a start that was given is only for the first."""
-    return replace(plan, start="rows") if k and isinstance(plan.start, JointPMF) else plan
+def _default_validation(source: Any, rank: Any, validation: Any) -> Any:
+    """Return what was asked for; to find the rank of Ratings, cells are hidden."""
+    if isinstance(source, Ratings) and isinstance(rank, str):
+        if validation is None:
+            return HiddenCells(scoring="error")
+        if isinstance(validation, HiddenCells) and validation.scoring is None:
+            return replace(validation, scoring="error")
+    return validation
 
 
-def _record(solution: Solution) -> Restart:
-    return Restart(solution.start, solution.objective, solution.status, solution.validation)
+@dataclass(frozen=True)
+class _Asked:
+    """What was asked for, except the rows and what watches the fit."""
+
+    rank: int | None
+    objective: Objective
+    search: Search
+    validation: Any
+    ratings: Ratings | None
+    random_state: Any
+    checkpoint: Any
+
+    def check(self) -> None:
+        """Raise if what was asked for contradicts itself."""
+        if isinstance(self.objective, Coupled):
+            if not self.search.is_default:
+                raise JointPMFError("n_starts and n_average belong to the objective 'likelihood'")
+        elif self.rank is not None and self.objective.target is not None:
+            raise JointPMFError("a target needs rank='auto'")
+        if self.rank is None:
+            if isinstance(self.search.start, JointPMF):
+                raise JointPMFError("a start that is a model needs a rank, not rank='auto'")
+            if self.search.n_starts > 1:
+                raise JointPMFError("n_starts needs a rank, not rank='auto'")
+
+    @property
+    def hides_cells(self) -> bool:
+        """Whether the rank is found by hidden cells."""
+        if self.rank is not None or self.validation is None:
+            return False
+        return isinstance(self.validation, HiddenCells) or _is_mask(self.validation)
+
+    def default_limits(self) -> tuple[int, float]:
+        """Return the budget of iterations and the tolerance of such fits."""
+        if isinstance(self.objective, Coupled):
+            return 1500, 1e-10
+        if self.rank is not None:
+            return 2000, 1e-10
+        return (200 if self.hides_cells else 300), 1e-7
 
 
-def _child(generator: np.random.Generator) -> np.random.Generator:
-    return np.random.default_rng(generator.integers(2**63))
+def _is_mask(validation: Any) -> bool:
+    return isinstance(validation, np.ndarray) and validation.dtype == bool
 
 
-def _log_what_is_odd(rows: TableRows, rank: int) -> None:
-    if rows.n_empty:
-        logger.info("%d rows have no observed cell and are ignored", rows.n_empty)
-    if rank > len(rows):
+@dataclass(frozen=True)
+class _Fitting:
+    """A fit on its way: what was asked for, and the loop."""
+
+    asked: _Asked
+    loop: Loop
+    room: Room | None = None
+    """The memory that rows may take while they are fitted, where that is limited."""
+
+    def run(self, rows: Source | FileReading | Batches) -> Solution:
+        """Return the fit to rows, which are read first if they must be."""
+        with one_blas_thread:
+            if isinstance(rows, (FileReading, Batches)):
+                return self._of_reading(rows)
+            return self._of_source(rows)
+
+    def _of_reading(self, reading: FileReading | Batches) -> Solution:
+        """Return the fit to rows that are read some at a time."""
+        asked, domain = self.asked, reading.domain
+        objective = asked.objective
+        room = _room_of(reading)
+        if isinstance(objective, Coupled):
+            is_counted = asked.rank is None or not are_many(domain.sizes, objective.order)
+            if is_counted or room is None:
+                return self._of_counts(reading, objective, room)
+        if reading.is_read_once:
+            self._check_in_memory("rows that come once")
+            generator, runs = self._generator_and_runs({"table": "rows that come once"})
+            fit = self._em_fit(domain, runs)
+            return self._told(fit.run_once(Stream(reading), generator), FittedTo("rows"))
+        if room is not None:
+            room.check_model(domain, asked.rank or 1)
+        with self._kept(reading, room) as source:
+            return replace(self, room=room)._of_source(source)
+
+    def _kept(self, reading: Reading, room: Room | None) -> AbstractContextManager[Source]:
+        if room is None:
+            return kept(reading, None)
+        asked = self.asked
+
+        def can_hold(n_rows: int, has_holes: bool) -> bool:
+            rank = asked.rank or 1
+            return n_rows <= room.n_rows(reading.domain, asked.objective, rank, has_holes)
+
+        return kept(reading, can_hold)
+
+    def _of_counts(self, reading: Reading, objective: Coupled, room: Room | None) -> Solution:
+        """Return the fit to marginals counted while rows are read; only counts are in memory."""
+        if room is None:
+            check_countable(reading.domain, objective.order)
+        else:
+            room.check_counts(reading.domain, objective.order)
+        self._check_in_memory("rows that are counted as they are read")
+        marginals, n_rows = counted_marginals(reading, objective.order)
+        generator, runs = self._generator_and_runs({"marginals": marginals})
+        solution = fit_counted(marginals, self.asked.rank, self._table_fit(runs), generator)
+        assert solution.source is not None
+        return replace(solution, source=replace(solution.source, n_rows=n_rows))
+
+    def _of_source(self, source: Source) -> Solution:
+        """Return the fit to rows that stay where they are."""
+        if source.n_empty:
+            logger.info("%d rows have no observed cell and are ignored", source.n_empty)
+        if not isinstance(source, Table):
+            self._check_in_memory("rows that are not in memory")
+        validation = self.asked.validation
+        weights = source.weights if isinstance(source, Table) else None
+        generator, runs = self._generator_and_runs(
+            {
+                "table": source.digest if self.asked.checkpoint is not None else None,
+                "sample_weight": weights,
+                "validation": plain_validation(validation, source.domain),
+            }
+        )
+        if isinstance(self.asked.objective, Coupled):
+            return self._coupled(source, runs, generator)
+        fit = self._em_fit(source.domain, runs)
+        if self.asked.rank is None:
+            return self._of_any_rank(source, fit, generator)
+        if not isinstance(source, Table):
+            return self._told(fit.run(source, generator), _rows_of(source))
+        if fit.rank > len(source.rows):
+            logger.warning(
+                "the rank %d is larger than the number of distinct rows, %d",
+                fit.rank,
+                len(source.rows),
+            )
+        split = splitter(source, validation, bool(fit.smoothing))
+        search = self.asked.search
+        if (search.n_average or 1) > 1:
+            counts = (search.n_average or 1, search.n_starts)
+            found = average_of_fits(fit, split, counts, generator, source)
+        else:
+            found = best_of_starts(fit, split(generator), search.n_starts, generator)
+        return self._told(found, _rows_of(source))
+
+    def _coupled(self, source: Source, runs: Any, generator: np.random.Generator) -> Solution:
+        assert isinstance(self.asked.objective, Coupled)
+        fit, fitted = self._table_fit(runs), source
+        if self.asked.validation is not None:
+            assert isinstance(source, Table)
+            split = splitter(source, self.asked.validation, is_smoothed=False)(generator)
+            fit, fitted = replace(fit, judge=split.judge), split.fitted
+        elif not isinstance(source, Table):
+            check_countable(source.domain, self.asked.objective.order)
+        found = fit_subsets(fitted, self.asked.rank, self.asked.objective, fit, generator)
+        assert found.source is not None
+        return replace(found, source=replace(found.source, n_rows=_rows_of(source).n_rows))
+
+    def _of_any_rank(self, source: Source, fit: EMFit, generator: np.random.Generator) -> Solution:
+        """Return the fit whose rank is found by what is held out: hidden cells, or rows."""
+        if isinstance(source, SpooledRows):
+            return self._of_sample(source, fit, generator)
+        if not isinstance(source, Table):
+            raise JointPMFError("rank='auto' needs rows in memory: give a rank")
+        asked, n_average = self.asked, self.asked.search.n_average
+        if not asked.hides_cells:
+            split = None
+            if asked.validation is not None:
+                split = splitter(source, asked.validation, is_smoothed=True)
+            found = fit_by_rows(source, fit, self._likelihood, n_average, generator, split)
+            return self._told(found, _rows_of(source))
+
+        def fit_to(table: Table, cells: HiddenCells) -> Solution:
+            split = splitter(table, cells, is_smoothed=True, patience=6)(generator)
+            return fit_by_cells(split, fit, n_average, generator)
+
+        cells = asked.validation
+        cells = cells if isinstance(cells, HiddenCells) else HiddenCells(cells)
+        found = fit_rated_items(source, asked.ratings, cells, fit_to, generator)
+        return self._told(found, _rows_of(source))
+
+    def _of_sample(
+        self, source: SpooledRows, fit: EMFit, generator: np.random.Generator
+    ) -> Solution:
+        """Return the fit to as many rows of a file as there is room for, its rank found on them."""
+        room = self.room or Room()
+        n_held = room.n_rows(source.domain, self.asked.objective, 1, has_holes=False)
+        size = max(int(min(n_held, _MOST_FOR_RANK)), 1)
+        codes, weights = source.sample(size, int(generator.integers(2**31)))
+        found = self._of_any_rank(Table.of_codes(codes, weights), fit, generator)
+        if source.n_rows <= size:  # these are all distinct rows
+            return found
         logger.warning(
-            "the rank %d is larger than the number of distinct rows, %d", rank, len(rows)
+            "a sample of %d of the %d rows was fitted, because to find the rank on all of them "
+            "would take more memory; with a given rank all are fitted",
+            codes.n_rows,
+            source.total,
+        )
+        told = FittedTo("rows", n_rows=int(source.total), n_sampled=codes.n_rows)
+        return replace(found, source=told)
+
+    @property
+    def _likelihood(self) -> Likelihood:
+        assert isinstance(self.asked.objective, Likelihood)
+        return self.asked.objective
+
+    def _em_fit(self, domain: Domain, runs: Any) -> EMFit:
+        """Return how one fit by likelihood is done, with the defaults that the rank implies."""
+        asked, objective = self.asked, self._likelihood
+        is_auto = asked.rank is None
+        kinds = ("auto", "rows", "factors", "random")
+        start = checked_start(asked.search.start, kinds, domain, asked.rank or 1, "table's")
+        smoothing = objective.smoothing
+        if smoothing is None:
+            smoothing = 0.01 if asked.hides_cells else 0.0
+        return EMFit(
+            asked.rank or 1,
+            replace(self.loop, runs=runs),
+            smoothing,
+            objective.towards or ("marginal" if is_auto else "uniform"),
+            objective.bandwidth,
+            "rows" if is_auto and start == "auto" else start,
+            asked.search.effort,
         )
 
+    def _table_fit(self, runs: Any) -> TableFit:
+        loop = replace(self.loop, runs=runs)
+        return TableFit(CoupledFit(loop, start=self.asked.search.start), "counts")
 
-def loop_options(max_iter: Any, tol: Any, callback: Any = None) -> dict[str, Any]:
-    """Return the options of the loop, checked."""
-    if callback is not None and not callable(callback):
-        raise JointPMFError(f"the callback must be callable, not {callback!r}")
-    return {
-        "max_iter": whole_number(max_iter, "max_iter", 0),
-        "tol": at_least_zero(tol, "tol"),
-        "callback": callback,
-    }
+    def _generator_and_runs(self, data: dict[str, Any]) -> tuple[np.random.Generator, Any]:
+        """Return what the fit draws from and where it is saved, known by all that was asked."""
+        asked = self.asked
+        identity = {
+            "objective": asked.objective,
+            "rank": asked.rank,
+            "search": asked.search,
+            "max_iter": self.loop.max_iter,
+            "tol": self.loop.tol,
+            **data,
+        }
+        return generator_and_runs(asked.checkpoint, identity, asked.random_state)
+
+    def _told(self, solution: Solution, source: FittedTo) -> Solution:
+        """Return a solution with what was fitted, and how."""
+        settings = solution.settings or self.asked.objective
+        return replace(solution, source=solution.source or source, settings=settings)
+
+    def _check_in_memory(self, what: str) -> None:
+        """Raise if something was asked for that needs all rows in memory."""
+        asked = self.asked
+        needs = {
+            "validation": asked.validation is not None,
+            "n_starts": asked.search.n_starts > 1,
+            "n_average": (asked.search.n_average or 1) > 1,
+            "bandwidth": isinstance(asked.objective, Likelihood) and asked.objective.bandwidth > 0,
+        }
+        for name, is_asked in needs.items():
+            if is_asked:
+                raise JointPMFError(f"{name} does not apply to {what}: leave it out")
+
+
+def _rows_of(source: Source) -> FittedTo:
+    n_rows = source.codes.n_rows if isinstance(source, Table) else int(source.total)
+    return FittedTo("rows", n_rows=n_rows)
+
+
+def _room_of(reading: Reading) -> Room | None:
+    """Return the memory that rows of a file may take; batches always go to disk."""
+    if not isinstance(reading, FileReading):
+        return None
+    memory = reading.memory
+    return Room(bytes_of(memory) if isinstance(memory, str) else memory)

@@ -14,7 +14,7 @@ import numpy as np
 
 from jointpmf.errors import JointPMFError
 from jointpmf.fit.checkpoint import CheckpointError
-from jointpmf.fit.solution import Restart, Solution, best_of
+from jointpmf.fit.solution import Restart, Solution
 from jointpmf.solvers.loop import Status
 
 logger = logging.getLogger("jointpmf")
@@ -32,10 +32,26 @@ class Trial(NamedTuple):
     solution: Solution
 
 
-class Trials(Generic[K]):
-    """What was tried so far, in order."""
+def badness(solution: Solution) -> float:
+    """Return the score of a fit: its validation part if there is one, else its objective."""
+    return solution.objective if solution.validation is None else solution.validation
 
-    def __init__(self) -> None:
+
+class Trials(Generic[K]):
+    """What was tried so far, in order.
+
+    Parameters
+    ----------
+    score : callable
+        What tells the better of two fits: the lower, the better.
+    is_tolerant : bool
+        Whether a fit that fails is recorded and the search goes on.
+    """
+
+    def __init__(
+        self, score: Callable[[Solution], float] = badness, is_tolerant: bool = True
+    ) -> None:
+        self.score, self.is_tolerant = score, is_tolerant
         self.found: list[Trial] = []
         self.restarts: list[Restart] = []
         self.is_stopped = False
@@ -70,6 +86,8 @@ class Trials(Generic[K]):
         except CheckpointError:
             raise
         except _RECOVERABLE as failure:
+            if not self.is_tolerant:
+                raise
             logger.warning("the fit from %s failed: %s", kind, failure)
             self.restarts.append(Restart(str(kind), np.inf, None, error=str(failure)))
             self._error = failure
@@ -87,7 +105,7 @@ class Trials(Generic[K]):
     @property
     def best(self) -> Solution:
         """The best fit."""
-        return best_of(self.solutions)
+        return min(self.solutions, key=self.score)
 
     def of(self, kind: K) -> list[Solution]:
         """Return the fits of one kind, in order."""
@@ -100,6 +118,8 @@ class Trials(Generic[K]):
 
     def near_best(self, tolerance: float, relative: bool = False) -> Iterator[Trial]:
         """Yield the fits whose score is the best but for a tolerance, which may be a part of it."""
-        least = min(solution.badness for solution in self.solutions)
+        scores = [self.score(solution) for solution in self.solutions]
+        least = min(scores)
         most = (1 + tolerance) * least if relative else least + tolerance
-        return (trial for trial in self.found if trial.solution.badness <= most)
+        pairs = zip(self.found, scores, strict=True)
+        return (trial for trial, score in pairs if score <= most)

@@ -5,7 +5,7 @@ Everything here is frozen and compares by content, so that a checkpoint knows a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
@@ -178,7 +178,7 @@ class Search:
     start: str | JointPMF = "auto"
     n_starts: int = 1
     n_average: int | None = None
-    effort: Effort = Effort()
+    effort: Effort = field(default_factory=Effort)
 
     def __post_init__(self) -> None:
         whole_number(self.n_starts, "n_starts", 1)

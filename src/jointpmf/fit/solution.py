@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -171,11 +171,6 @@ class Solution:
         """Number of iterations."""
         return self.history[-1].iteration if self.history else 0
 
-    @property
-    def badness(self) -> float:
-        """What tells the better of two fits: the validation part if there is one, else the rest."""
-        return self.objective if self.validation is None else self.validation
-
     def as_restart(self) -> Restart:
         """Return what is recorded of this fit where it is one of several."""
         return Restart(str(self.start), self.objective, self.status, self.validation)
@@ -249,8 +244,3 @@ class Solution:
         from jointpmf.show.notebook import solution_html
 
         return solution_html(self)
-
-
-def best_of(solutions: Iterable[Solution]) -> Solution:
-    """Return the best of several fits, the first of equal ones."""
-    return min(solutions, key=lambda solution: solution.badness)

@@ -18,8 +18,8 @@ import numpy as np
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.fit.search import Trials
 from jointpmf.fit.solution import Solution, Start
-from jointpmf.point import Point
 from jointpmf.pmf import JointPMF
+from jointpmf.point import Point
 from jointpmf.rows.source import Source, Table
 from jointpmf.rows.table import log_likelihoods
 from jointpmf.solvers.ordinal import point_along_factors

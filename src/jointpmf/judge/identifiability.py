@@ -8,35 +8,29 @@ Cramér–Rao bound for known noise, and the error that least squares on the mar
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise, product
+from itertools import combinations
 
 import numpy as np
-from scipy.linalg.lapack import dpstrf
 
-from jointpmf.data.encoding import Codes
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, whole_number
 from jointpmf.marginals.marginal_set import MarginalSet, names_of_order, positions_of
 from jointpmf.pmf import JointPMF, seeded_generator
-from jointpmf.solvers.curvature import Curvature, Tangent
 from jointpmf.point import Point
-from jointpmf.threads import one_blas_thread
+from jointpmf.solvers.curvature import Curvature
+from jointpmf.solvers.jacobian import (
+    are_all_seen,
+    condition_number,
+    count_equations,
+    jacobian_rank,
+)
 
 Subset = tuple[int, ...]
 
-MAX_PARAMETERS = 4000
-"""Models of more parameters are not decided by the Jacobian: it would take minutes."""
-
-MAX_SEARCHED = 1500
+_MAX_SEARCHED = 1500
 """Parameters of the largest model that the search for the largest rank looks at."""
-
-NULL = 1e-11
-"""Pivots below this, JᵀJ scaled to a unit diagonal, are zero."""
-
-N_POINTS = 2
-"""Random models at which the generic rank of the Jacobian is sought."""
 
 
 @dataclass(frozen=True)
@@ -162,18 +156,19 @@ def identifiability(
     >>> jp.identifiability(jp.Domain.of_sizes([4] * 5), rank=3, order=3).identifiable
     True
     """
-    domain, subsets = _known_subsets(known, order)
+    domain, subsets = known_subsets(known, order)
     rank = whole_number(rank, "the rank", 1)
     if pmf is not None and (pmf.domain != domain or pmf.rank != rank):
         raise JointPMFError(f"the model {pmf!r} is not of rank {rank} over these variables")
+    point = None if pmf is None else Point.of_pmf(pmf)
     generator = seeded_generator(random_state)
     curvature = Curvature(domain, subsets, np.ones(len(subsets)))
-    n_equations = _n_equations(domain, subsets)
+    n_equations = count_equations(domain, subsets)
     per_component = 1 + sum(size - 1 for size in domain.sizes)
     n_parameters = rank * per_component - 1
     counting_bound = (n_equations + 1) // per_component
-    found = jacobian_rank(curvature, rank, pmf, generator)
-    identifiable = _are_all_seen(found, n_parameters, n_equations)
+    found = jacobian_rank(curvature, rank, point, generator)
+    identifiable = are_all_seen(found, n_parameters, n_equations)
     largest, is_largest = _largest_rank(curvature, counting_bound, per_component, generator)
     return Identifiability(
         rank,
@@ -185,15 +180,16 @@ def identifiability(
         is_largest,
         counting_bound,
         _paper_condition(domain, subsets, rank),
-        None if pmf is None else _condition(curvature, Point.of_pmf(pmf)),
+        None if point is None else condition_number(curvature, point),
         _in_words(domain, subsets),
         max(map(len, subsets)),
     )
 
 
-def _known_subsets(
+def known_subsets(
     known: MarginalSet | Domain | tuple[Domain, int], order: int | None
 ) -> tuple[Domain, list[Subset]]:
+    """Return the domain of what is known, and the subsets of its variables that are."""
     if isinstance(known, MarginalSet):
         return known.domain, sorted(set(known.subsets))
     if isinstance(known, tuple) and len(known) == 2:
@@ -203,82 +199,16 @@ def _known_subsets(
     return known, positions_of(known, names_of_order(known, order))
 
 
-def is_determined(curvature: Curvature, rank: int, generator: np.random.Generator) -> bool | None:
-    """Tell whether the marginals see all parameters of a model; None if it is too large to tell."""
-    domain = curvature.domain
-    n_parameters = rank * (1 + sum(size - 1 for size in domain.sizes)) - 1
-    found = jacobian_rank(curvature, rank, None, generator)
-    return _are_all_seen(found, n_parameters, _n_equations(domain, curvature.subsets))
-
-
-def _are_all_seen(found: int | None, n_parameters: int, n_equations: int) -> bool | None:
-    if n_parameters > n_equations:
-        return False
-    return None if found is None else found == n_parameters
-
-
-def _n_equations(domain: Domain, subsets: Iterable[Subset]) -> int:
-    """Return how many independent numbers the tables hold: interactions of all their variables."""
-    below = {part for s in subsets for k in range(1, len(s) + 1) for part in combinations(s, k)}
-    return sum(math.prod(domain.sizes[n] - 1 for n in part) for part in below)
-
-
-def jacobian_rank(
-    curvature: Curvature, rank: int, pmf: JointPMF | None, generator: np.random.Generator
-) -> int | None:
-    """Return the rank of the Jacobian at a model, or the highest at random models of a rank."""
-    if rank * (1 + sum(curvature.domain.sizes)) > MAX_PARAMETERS:
-        return None
-    if pmf is not None:
-        return _rank_at(curvature, Point.of_pmf(pmf))
-    models = (_spread_model(curvature.domain, rank, generator) for _ in range(N_POINTS))
-    return max(_rank_at(curvature, model) for model in models)
-
-
-def _spread_model(domain: Domain, rank: int, generator: np.random.Generator) -> Point:
-    """Return a random model with clearly different columns, where rank shows best."""
-    columns = [generator.dirichlet(np.full(size, 0.7), rank).T for size in domain.sizes]
-    return Point(np.full(rank, 1 / rank), np.concatenate(columns))
-
-
-def _rank_at(curvature: Curvature, point: Point) -> int:
-    return _positive_rank(_reduced(curvature, point))
-
-
-def _positive_rank(reduced: np.ndarray) -> int:
-    """Return the rank of a positive semidefinite matrix, by its pivoted Cholesky factor."""
-    scale = np.sqrt(np.maximum(np.diag(reduced), 0.0))  # rounding may leave less than nothing
-    seen = scale > 0
-    if not seen.any():
-        return 0
-    alike = reduced[np.ix_(seen, seen)] / np.outer(scale[seen], scale[seen])
-    with one_blas_thread:
-        return int(dpstrf(alike, tol=NULL)[2])
-
-
-def _condition(curvature: Curvature, point: Point) -> float:
-    """Return the ratio of J's extreme singular values over the feasible directions."""
-    with one_blas_thread:
-        values = np.linalg.eigvalsh(_reduced(curvature, point))
-    visible = len(values) and values[0] > NULL * values[-1]
-    return math.sqrt(values[-1] / values[0]) if visible else math.inf
-
-
-def _reduced(curvature: Curvature, point: Point) -> np.ndarray:
-    """Return JᵀJ over all feasible directions at a point."""
-    return _tangent(curvature.domain, point).reduce_matrix(curvature.matrix(point))
-
-
-def _tangent(domain: Domain, point: Point) -> Tangent:
-    nothing_fixed = np.zeros(len(point.weights) + point.factors.size, bool)
-    return Tangent.at(point, domain.offsets, nothing_fixed)
+def is_quick(domain: Domain, rank: int) -> bool:
+    """Tell whether a model is small enough for the search for the largest rank to take a second."""
+    return rank * (1 + sum(domain.sizes)) <= _MAX_SEARCHED
 
 
 def _largest_rank(
     curvature: Curvature, counting_bound: int, per_component: int, generator: np.random.Generator
 ) -> tuple[int, bool]:
     """Return the largest identifiable rank, by bisection, and whether it is sure to be."""
-    largest = max(1, MAX_SEARCHED // (1 + sum(curvature.domain.sizes)))
+    largest = max(1, _MAX_SEARCHED // (1 + sum(curvature.domain.sizes)))
     low, high = 0, min(counting_bound, largest)
     is_largest = counting_bound <= largest
     while low < high:
@@ -309,176 +239,3 @@ def _in_words(domain: Domain, subsets: Sequence[Subset]) -> str:
     everything = sum(math.comb(len(domain), order) for order in orders)
     count = f"all {words}" if len(subsets) == everything else f"{len(subsets)} {words}"
     return f"{count} of {len(domain)} variables"
-
-
-@dataclass(frozen=True)
-class ErrorLimits:
-    """The smallest relative errors that are possible, and those that least squares will have.
-
-    `factor_bound` and `tensor_bound` are the Cramér–Rao bounds, from all of the data;
-    `factor_predicted` and `tensor_predicted` are for least squares on the marginals, infinite
-    where those do not determine the model.
-    """
-
-    factor_bound: float
-    tensor_bound: float
-    factor_predicted: float
-    tensor_predicted: float
-
-
-def error_limits(
-    pmf: JointPMF,
-    known: MarginalSet | int,
-    *,
-    sigma: float | None = None,
-    n_rows: int | None = None,
-    n_samples: int = 100_000,
-    random_state: object = 0,
-) -> ErrorLimits:
-    """Return how well a model can be learned under known noise, to first order in the noise.
-
-    Parameters
-    ----------
-    pmf : JointPMF
-        The true model.
-    known : MarginalSet or int
-        Which marginals least squares sees, or their order.
-    sigma : float, optional
-        White noise of this standard deviation on every cell of the joint, marginals summed from it.
-    n_rows : int, optional
-        Instead: the marginals are counted over so many complete rows.
-    n_samples, random_state
-        Rows over which expectations are taken where the joint has too many cells.
-
-    Examples
-    --------
-    >>> import jointpmf as jp
-    >>> truth = jp.random_pmf(jp.Domain.of_sizes([5] * 4), rank=2, random_state=0)
-    >>> limits = jp.error_limits(truth, 3, n_rows=10_000)
-    >>> limits.factor_bound <= limits.factor_predicted
-    True
-    """
-    if (sigma is None) == (n_rows is None):
-        raise JointPMFError("say either sigma, noise on every cell, or n_rows, rows counted")
-    if not all(number is None or number > 0 for number in (sigma, n_rows)):
-        raise JointPMFError("sigma and n_rows must be positive")
-    given = known if isinstance(known, MarginalSet) else (pmf.domain, known)
-    domain, subsets = _known_subsets(given, None)
-    if domain != pmf.domain:
-        raise JointPMFError("the marginals are not over the same domain as the model")
-    point = Point.of_pmf(pmf)
-    tangent = _tangent(domain, point)
-    curvature = Curvature(domain, subsets, np.ones(len(subsets)))
-    marginal = tangent.reduce_matrix(curvature.matrix(point))
-    everything = Curvature(domain, [tuple(range(len(domain)))], np.ones(1)).matrix(point)
-    with one_blas_thread:
-        if sigma is not None:
-            information = tangent.reduce_matrix(everything) / sigma**2
-            noise = sigma**2 * tangent.reduce_matrix(_shared_noise(domain, subsets, point))
-        else:
-            rows, weights = _expectation_rows(pmf, n_samples, random_state)
-            information, noise = _of_rows(pmf, rows, weights, subsets, tangent)
-            total = float(n_rows or 1)
-            information, noise = information * total, noise / total
-        bound = _inverse(information)
-        inverse = _inverse(marginal)
-        predicted = None if inverse is None else inverse @ noise @ inverse
-    return ErrorLimits(
-        *_relative_errors(pmf, bound, tangent, everything),
-        *_relative_errors(pmf, predicted, tangent, everything),
-    )
-
-
-def _inverse(matrix: np.ndarray) -> np.ndarray | None:
-    """Return the inverse of a positive matrix, or None if some direction is not seen at all."""
-    return np.linalg.inv(matrix) if _positive_rank(matrix) == len(matrix) else None
-
-
-def _shared_noise(domain: Domain, subsets: Sequence[Subset], point: Point) -> np.ndarray:
-    """Return Jᵀ(covariance)J: tables have the noise of the cells that they share (eq. 19)."""
-    shared: dict[Subset, float] = {}
-    for s, t in product(subsets, repeat=2):
-        both = tuple(sorted(set(s) & set(t)))
-        outside = math.prod(domain.sizes[n] for n in range(len(domain)) if n not in {*s, *t})
-        if both:
-            shared[both] = shared.get(both, 0.0) + outside
-    return Curvature(domain, list(shared), np.array(list(shared.values()))).matrix(point)
-
-
-def _expectation_rows(
-    pmf: JointPMF, n_samples: int, random_state: object
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows and their weights that stand for the distribution: all cells, or a sample."""
-    if math.prod(pmf.domain.sizes) <= n_samples:
-        cells = np.indices(pmf.domain.sizes).reshape(len(pmf.domain), -1).T
-        return cells, pmf.table().ravel()
-    rows = pmf.sample(n_samples, random_state=random_state, backend="codes")
-    return rows, np.full(n_samples, 1 / n_samples)
-
-
-def _of_rows(
-    pmf: JointPMF,
-    rows: np.ndarray,
-    weights: np.ndarray,
-    subsets: Sequence[Subset],
-    tangent: Tangent,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the information in one row, and the covariance of what it adds to the gradient."""
-    information = np.zeros((len(tangent.moved),) * 2)
-    second = np.zeros_like(information)
-    first = np.zeros(len(tangent.moved))
-    seen = weights > 0
-    rows, weights = rows[seen], weights[seen]
-    for begin in range(0, len(rows), 4096):
-        part, weight = rows[begin : begin + 4096], weights[begin : begin + 4096]
-        score = _reduce_rows(tangent, _scores(pmf, part))
-        information += (score * weight[:, None]).T @ score
-        pull = _reduce_rows(tangent, _pulls(pmf, part, subsets))
-        second += (pull * weight[:, None]).T @ pull
-        first += weight @ pull
-    return information, second - np.outer(first, first)
-
-
-def _reduce_rows(tangent: Tangent, rows: np.ndarray) -> np.ndarray:
-    return rows[:, tangent.moved] - rows[:, tangent.pivots]
-
-
-def _scores(pmf: JointPMF, rows: np.ndarray) -> np.ndarray:
-    """Return the gradient of each row's log-probability in all parameters."""
-    pulls = _pulls(pmf, rows, [tuple(range(len(pmf.domain)))])
-    return pulls / pmf.probability(Codes(pmf.domain, rows))[:, None]
-
-
-def _pulls(pmf: JointPMF, rows: np.ndarray, subsets: Sequence[Subset]) -> np.ndarray:
-    """Return, for each row, the gradient of the sum of its cells in all marginal tables."""
-    rank, offsets = pmf.rank, pmf.domain.offsets
-    factors = [pmf.factors[n][rows[:, n]] for n in range(len(pmf.domain))]
-    out = np.zeros((len(rows), rank + int(offsets[-1]) * rank))
-    at = np.arange(len(rows))[:, None]
-    for subset in subsets:
-        out[:, :rank] += math.prod(factors[n] for n in subset)
-        for n in subset:
-            rest = pmf.weights * math.prod([np.ones(rank)] + [factors[m] for m in subset if m != n])
-            columns = rank + (offsets[n] + rows[:, n])[:, None] * rank + np.arange(rank)
-            out[at, columns] += rest
-    return out
-
-
-def _relative_errors(
-    pmf: JointPMF, covariance: np.ndarray | None, tangent: Tangent, everything: np.ndarray
-) -> tuple[float, float]:
-    """Return the expected relative errors of the factors and of the joint for a covariance."""
-    if covariance is None:
-        return math.inf, math.inf
-    rank, offsets = pmf.rank, pmf.domain.offsets
-    expand = np.zeros((tangent.n_parameters, len(tangent.moved)))
-    expand[tangent.moved, np.arange(len(tangent.moved))] = 1.0
-    np.subtract.at(expand, (tangent.pivots, np.arange(len(tangent.moved))), 1.0)
-    variance = np.einsum("ij,jk,ik->i", expand, covariance, expand, optimize=True)[rank:]
-    factor = [
-        math.sqrt(variance[begin * rank : end * rank].sum()) / np.linalg.norm(pmf.factors[n])
-        for n, (begin, end) in enumerate(pairwise(offsets))
-    ]
-    tensor = float(np.vdot(tangent.reduce_matrix(everything), covariance))
-    whole = pmf.weights @ math.prod(a.T @ a for a in pmf.factors) @ pmf.weights
-    return float(np.mean(factor)), math.sqrt(max(tensor, 0.0) / whole)

@@ -89,13 +89,18 @@ class FileReading:
     is_read_once = False
 
     def __init__(
-        self, table: TableFile, names: Sequence[str], domain: Domain | None, bins: Any
+        self,
+        table: TableFile,
+        names: Sequence[str],
+        domain: Domain | None,
+        bins: Any = None,
+        memory: int | str | None = None,
     ) -> None:
         if "" in names:
             raise JointPMFError(
                 f"column {table.columns.index('') + 1} of {table.name} has no name; leave it out"
             )
-        self.table = table
+        self.table, self.memory = table, memory
         self.domain = learned_domain(table, names, bins or {}) if domain is None else domain
 
     def codes(self) -> Iterator[Codes]:

@@ -34,7 +34,7 @@ MIN_GROUPS = 4
 """Groups of variables that a sweep visits one after the other, at least: within a group, blocks do
 not see each other's new values. With as many groups as the order no step goes too far (eq. 30)."""
 
-REFRESH = 10
+_REFRESH = 10
 """Sweeps after which all sums are computed anew, lest rounding adds up."""
 
 MOST_COUNTED, AT_ONCE, CELLS_AT_ONCE = 2 * 10**9, 2000, 2**22
@@ -68,7 +68,7 @@ class ImplicitLeastSquares:
         Sweeps after which all sums are computed anew; with 1 a sweep depends on its point alone.
     """
 
-    def __init__(self, rows: ColumnRows, rank: int, order: int, refresh: int = REFRESH) -> None:
+    def __init__(self, rows: ColumnRows, rank: int, order: int, refresh: int = _REFRESH) -> None:
         self.refresh = refresh
         self.rows, self.domain, self.rank, self.order = rows, rows.domain, rank, order
         n_all = len(self.domain)

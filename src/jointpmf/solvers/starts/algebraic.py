@@ -28,7 +28,7 @@ Groups = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 N_GROUPINGS = 6
 """Groupings that are tried; under noise the best of a few is clearly better than the first."""
 
-EXACT = 1e-20
+_EXACT = 1e-20
 """A point that leaves less than this part of ‖X‖² is exact, and no other grouping is tried."""
 
 SINGULAR = 1e-11
@@ -109,6 +109,11 @@ class AlgebraicStart(NamedTuple):
     """The point reproduces all marginals, and thereby is the only model of its rank."""
 
 
+def fits_exactly(problem: CoupledLeastSquares, cost: float) -> bool:
+    """Tell whether a cost is zero to rounding: the model fits all marginals exactly."""
+    return cost <= _EXACT * problem.norm
+
+
 def algebraic_start(
     marginals: MarginalSet, problem: CoupledLeastSquares, generator: np.random.Generator
 ) -> AlgebraicStart:
@@ -125,13 +130,13 @@ def algebraic_start(
         cost = np.inf if point is None else problem.cost(point)
         if cost < best_cost:
             best, best_cost = point, cost
-        if best_cost <= EXACT * problem.norm:
+        if fits_exactly(problem, best_cost):
             break
     if n_tried == 0:
         return AlgebraicStart(None, "no two stacks of the known triples can have the asked rank")
     if best is None:
         return AlgebraicStart(None, "the slices of the stacked triples share no eigenvectors")
-    is_exact = best_cost <= EXACT * problem.norm
+    is_exact = fits_exactly(problem, best_cost)
     return AlgebraicStart(best, f"the best of {n_tried} groupings of triples", is_exact)
 
 

@@ -1,4 +1,7 @@
-"""The default method: a few sweeps, which are cheap and rarely go astray, then second order."""
+"""The methods of coupled least squares; by default a few sweeps, then second order.
+
+Sweeps are cheap and rarely go astray; second order is quick at the end.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,23 @@ from jointpmf.point import Point
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.least_squares import CoupledLeastSquares
-from jointpmf.solvers.loop import Arrays, State
+from jointpmf.solvers.loop import Arrays, Solver, State
 from jointpmf.solvers.newton import Newton, NewtonState
+
+_FEW_SWEEPS, _MANY_SWEEPS, _MANY_PARAMETERS = 20, 100, 1000
+"""Sweeps before second order takes over: the second number for models of more parameters than the
+third, for which a second-order step costs as much as many sweeps."""
+
+
+def solver_of(method: str, problem: CoupledLeastSquares | ImplicitLeastSquares) -> Solver:
+    """Return the solver of a method: "auto", "aoadmm" or "newton"."""
+    if method == "aoadmm":
+        return AOADMM(problem)
+    if method == "newton":
+        return Newton(problem)
+    n_parameters = problem.rank * (1 + sum(problem.domain.sizes))
+    is_large = n_parameters > _MANY_PARAMETERS
+    return SweepsThenNewton(problem, _MANY_SWEEPS if is_large else _FEW_SWEEPS)
 
 
 class SweepsThenNewton:

@@ -1,0 +1,127 @@
+"""Whatever the user has, opened: a table in memory, files, batches, a Dask or Spark frame."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jointpmf.data.encoding import Codes, check_is_domain, encode
+from jointpmf.data.table_files import open_table
+from jointpmf.errors import JointPMFError
+from jointpmf.marginals.marginal_set import checked_weights
+from jointpmf.rows.distributed import distributed_rows, engine_of
+from jointpmf.rows.reading import Batches, FileReading, Files, Reading, are_batches
+from jointpmf.rows.source import Source, Table, check_table
+from jointpmf.rows.spool import Spool, SpooledRows
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
+
+logger = logging.getLogger("jointpmf")
+
+
+@contextmanager
+def opened(
+    source: Any, domain: Domain | None, bins: Any, sample_weight: Any
+) -> Iterator[Source | FileReading | Batches]:
+    """Give what a user has as a source of rows, or as something rows can be read from."""
+    if domain is not None:
+        check_is_domain(domain)
+    if kind := _kind_elsewhere(source):
+        asked = {"sample_weight": sample_weight, "bins": None if kind == "a file" else bins}
+        for name, value in asked.items():
+            if value is not None:
+                raise JointPMFError(f"{name} does not apply to {kind}: leave it out")
+    if engine_of(source):
+        with distributed_rows(source, domain) as rows:
+            yield rows
+    elif isinstance(source, FileReading):
+        yield source
+    elif (files := _files_of(source)) is not None:
+        with opened_files(files, domain, bins) as reading:
+            yield reading
+    elif are_batches(source):
+        yield Batches(source, domain)
+    else:
+        codes = encode(source, domain, bins=bins)
+        weights = checked_weights(sample_weight, codes.n_rows)
+        check_table(codes, weights)
+        yield Table.of_codes(codes, weights)
+
+
+def _kind_elsewhere(source: Any) -> str:
+    """Return what a source is, in words, unless it is a table in memory."""
+    if engine := engine_of(source):
+        return f"a {engine} table"
+    if isinstance(source, FileReading) or _files_of(source) is not None:
+        return "a file"
+    return "batches" if are_batches(source) else ""
+
+
+def _files_of(source: Any) -> Files | None:
+    """Return a path, or several of them, as files; None for anything else."""
+    if isinstance(source, Files):
+        return source
+    paths = source if isinstance(source, (list, tuple)) else [source]
+    are_paths = bool(paths) and all(isinstance(path, (str, os.PathLike)) for path in paths)
+    return Files(source) if are_paths else None
+
+
+@contextmanager
+def opened_files(files: Files, domain: Domain | None, bins: Any) -> Iterator[FileReading]:
+    """Give the rows of tables on disk, whose levels are known."""
+    with open_table(files.paths, files.missing) as table:
+        if files.memory is not None and table.is_read_ahead:
+            raise JointPMFError(
+                f"{table.name} is packed by zstandard, which cannot be read within a limit of "
+                "memory: unpack it, or pack it by gzip"
+            )
+        names = files.kept_names(table.columns)
+        reading = FileReading(table, names, domain, bins, files.memory)
+        logger.info("the levels of %d columns are known", len(reading.domain))
+        yield reading
+
+
+@contextmanager
+def kept(
+    reading: Reading, can_hold: Callable[[int, bool], bool] | None, block_bytes: int = 2**24
+) -> Iterator[Source]:
+    """Give rows that were read: in memory if there is room for them, else on disk.
+
+    `can_hold` is asked with the number of rows and whether cells are missing; without it all rows
+    go to disk.
+    """
+    with Spool(reading.domain, block_bytes) as spool:
+        codes = _read(reading, spool, can_hold)
+        if codes is None:
+            logger.info("the codes of %d rows are on disk", spool.n_rows)
+            yield SpooledRows(spool)
+        else:
+            check_table(codes, None)
+            yield Table.of_codes(codes)
+
+
+def _read(
+    reading: Reading, spool: Spool, can_hold: Callable[[int, bool], bool] | None
+) -> Codes | None:
+    """Return the codes of all rows, or put them in the spool if they would take too much."""
+    n_rows, has_holes = 0, False
+    held: list[Codes] = []
+    for codes in reading.codes():
+        held.append(codes)
+        n_rows += codes.n_rows
+        has_holes = has_holes or bool(codes.array.min(initial=0) < 0)
+        if can_hold is None or not can_hold(n_rows, has_holes):
+            for one in held:
+                spool.add(one)
+            held.clear()
+    if spool.n_rows or can_hold is None:
+        for one in held:
+            spool.add(one)
+        return None
+    return Codes(reading.domain, np.concatenate([codes.array for codes in held]))

@@ -1,0 +1,259 @@
+"""The rank by what is held out: fits of growing rank, stopped early, the best kind averaged.
+
+Part of every distinct row is held out by thinning its weight, so that a row of weight two and the
+same row twice give the same model. With a target it is the target's cells that are held out, and
+predicted from the rest of their rows; where they are fitted they may count several times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from jointpmf.data.encoding import Codes
+from jointpmf.domain import MISSING
+from jointpmf.fit.likelihood import EMFit
+from jointpmf.fit.progress import in_stage
+from jointpmf.fit.search import Trials
+from jointpmf.fit.settings import Likelihood
+from jointpmf.fit.solution import Solution, Start
+from jointpmf.fit.validation import Judge, Splitter
+from jointpmf.pmf import average
+from jointpmf.point import Point
+from jointpmf.rows.source import Table
+from jointpmf.rows.table import Rows, distinct_codes, mean_log_likelihood
+from jointpmf.solvers.held_out import HeldOut
+from jointpmf.solvers.loop import Status
+
+_RANKS = (1, 2, 4, 8, 16, 32, 64, 128)
+"""Ranks that are tried, upwards, until they no longer help."""
+
+_SMOOTHINGS = (0.1, 1.0)
+"""Smoothing that is tried: more of it where that is better than less."""
+
+_N_TRIED = ((20_000, 10), (100_000, 3))
+"""Fits by which a rank is judged: for tables of fewer cells than the first numbers, the second
+ones; else one."""
+
+_MIN_AVERAGED, _MAX_AVERAGED, _AVERAGE_WORK = 4, 24, 10**8
+"""Fits that are averaged at the chosen rank: as many as cells times components allow."""
+
+_MIN_GAIN = 5e-4
+"""A larger rank must predict better by this, in nats per row or per cell of the target."""
+
+_PATIENCE = 2
+"""Ranks in a row without improvement after which no larger one is tried; one with more smoothing,
+which begins at the best rank with less."""
+
+_STEP_PATIENCE = 5
+"""Iterations without improvement on what is held out after which one fit ends."""
+
+_HELD_OUT_PART = 0.2
+
+_MAX_TRIALS = 1e9
+"""Draws by which the weight of one row is thinned, at most."""
+
+_MIN_ROWS = 10
+"""With fewer rows nothing can be held out, and the variables are taken for independent."""
+
+
+def default_smoothing() -> float:
+    """Return the smoothing that is tried first."""
+    return _SMOOTHINGS[0]
+
+
+def emphasis_of(n_others: int) -> int:
+    """Return how often a target counts beside some other variables: for half of them.
+
+    For one cell among many no component would be made otherwise.
+    """
+    return max(round(0.5 * n_others), 1)
+
+
+def fit_by_rows(
+    table: Table,
+    fit: EMFit,
+    objective: Likelihood,
+    n_average: int | None,
+    generator: np.random.Generator,
+    split: Splitter | None = None,
+) -> Solution:
+    """Return an average of fits whose rank is chosen by what was held out of them.
+
+    With `split` it is what was asked to be held out; else a part of every distinct row.
+    """
+    position = None if objective.target is None else table.domain.index(objective.target)
+    codes, weights = distinct_codes(table.codes, table.weights)
+    seeds = generator.integers(2**63, size=max(_MAX_AVERAGED, n_average or 0))
+    generators = [np.random.default_rng(seed) for seed in seeds]
+    search = _RankSearch(codes, weights, position, generators, fit, split)
+    tried = _SMOOTHINGS if objective.smoothing is None else (objective.smoothing,)
+    if max(weights.sum(), len(weights)) < _MIN_ROWS:
+        return search.independent(tried[0])
+    search.trials.run(search.candidates(tried, objective.emphasis, n_average))
+    return search.averaged()
+
+
+class _Kind(NamedTuple):
+    """What a fit is like; `emphasis` is how often a cell of the target counts."""
+
+    rank: int
+    smoothing: float
+    emphasis: int = 1
+
+    def __str__(self) -> str:
+        return f"rank {self.rank}"
+
+
+class _Seeded(NamedTuple):
+    """What is fitted and what is held out, and the seed of the fits to it."""
+
+    fitted: Table
+    judge: Judge
+    seed: int
+
+
+Candidates = Iterator[tuple[_Kind, Callable[[], Solution]]]
+
+
+def _judge(rows: Rows, given: Rows | None) -> Judge:
+    return lambda rank: HeldOut(rows, rank, given, patience=_STEP_PATIENCE)
+
+
+class _RankSearch:
+    """The search for the best kind of fit, and all fits that were made on the way."""
+
+    def __init__(
+        self,
+        codes: Codes,
+        weights: np.ndarray,
+        target: int | None,
+        generators: list[np.random.Generator],
+        fit: EMFit,
+        splitter: Splitter | None,
+    ) -> None:
+        self.codes, self.weights, self.target, self.fit = codes, weights, target, fit
+        self.trials: Trials[_Kind] = Trials(is_tolerant=False)
+        self._generators = generators
+        self._splitter = splitter
+        self._splits: list[_Seeded] = []
+        self.n_cells = int((codes.array != MISSING).sum())
+        self.n_tried = next((n for limit, n in _N_TRIED if self.n_cells < limit), 1)
+
+    def candidates(
+        self, smoothings: tuple[float, ...], emphasis: int | None, n_average: int | None
+    ) -> Candidates:
+        """Yield fits of growing rank while that helps, then the rest of those of the best kind."""
+        yield from self._climb(_Kind(_RANKS[0], smoothings[0], emphasis or 1), _PATIENCE)
+        for smoothing in smoothings[1:]:
+            yield from self._climb(self._best()._replace(smoothing=smoothing), 1)
+        if self.target is not None and emphasis is None:
+            several = emphasis_of(len(self.codes.domain) - 1)
+            yield from self._climb(self._best()._replace(emphasis=several), _PATIENCE)
+        best = self._best()
+        n_affordable = _AVERAGE_WORK // (self.n_cells * best.rank)
+        count = n_average or min(max(n_affordable, _MIN_AVERAGED), _MAX_AVERAGED)
+        for k in range(self.n_tried, count):
+            yield best, partial(self._fit, best, k)
+
+    def _climb(self, first: _Kind, patience: int) -> Candidates:
+        """Yield fits of growing rank from a kind on, until ranks in a row do not help."""
+        n_worse = 0
+        for rank in _RANKS[_RANKS.index(first.rank) :]:
+            kind = first._replace(rank=rank)
+            if self.trials.of(kind):
+                return
+            for k in range(self.n_tried):
+                yield kind, partial(self._fit, kind, k)
+            n_worse = 0 if self._best() == kind else n_worse + 1
+            if n_worse == patience or rank > len(self.weights):
+                return
+
+    def _best(self) -> _Kind:
+        """Return the kind whose fits predict best what they have not seen."""
+        kinds = self.trials.kinds
+        complete = [kind for kind in kinds if len(self.trials.of(kind)) >= self.n_tried]
+        best, *others = sorted(complete or kinds)
+        for other in others:
+            if self._cost(other) < self._cost(best) - _MIN_GAIN:
+                best = other
+        return best
+
+    def _cost(self, kind: _Kind) -> float:
+        return float(np.mean([s.validation for s in self.trials.of(kind)[: self.n_tried]]))
+
+    def _fit(self, kind: _Kind, k: int) -> Solution:
+        """Return the fit of one kind on one split, stopped by what was held out."""
+        while len(self._splits) <= k:
+            self._splits.append(self._split(self._generators[len(self._splits)]))
+        split = self._splits[k]
+        table, held_out = split.fitted, split.judge(kind.rank)
+        if self.target is not None and kind.emphasis > 1:
+            assert isinstance(table.rows, Rows)
+            table = replace(table, rows=table.rows.emphasised(self.target, kind.emphasis))
+        return self._of(kind).run(table, np.random.default_rng(split.seed), held_out)
+
+    def _of(self, kind: _Kind) -> EMFit:
+        loop = in_stage(self.fit.loop, str(kind))
+        return replace(self.fit, rank=kind.rank, smoothing=kind.smoothing, loop=loop)
+
+    def _split(self, generator: np.random.Generator) -> _Seeded:
+        if self._splitter is not None:
+            fitted, judge = self._splitter(generator)
+            assert judge is not None
+            return _Seeded(fitted, judge, int(generator.integers(2**63)))
+        held_out = self._thinned(generator)
+        seed = int(generator.integers(2**63))
+        kept = self.weights - held_out
+        if self.target is None:
+            table = Table(self.codes, kept, Rows.of_codes(self.codes, kept))
+            return _Seeded(table, _judge(Rows.of_codes(self.codes, held_out), None), seed)
+        array = self.codes.array.copy()
+        array[:, self.target] = MISSING
+        hidden = Codes(self.codes.domain, array)
+        both = Codes(self.codes.domain, np.vstack([self.codes.array, array]))
+        weights = np.concatenate([kept, held_out])
+        seen = held_out * (self.codes.array[:, self.target] != MISSING)
+        judge = _judge(Rows.of_codes(self.codes, seen), Rows.of_codes(hidden, seen))
+        return _Seeded(Table(both, weights, Rows.of_codes(both, weights)), judge, seed)
+
+    def _thinned(self, generator: np.random.Generator) -> np.ndarray:
+        """Return the weight of each row that is held out: of a whole weight a whole part."""
+        trials = np.minimum(np.ceil(self.weights), _MAX_TRIALS)
+        while True:
+            part = generator.binomial(trials.astype(np.int64), _HELD_OUT_PART) / trials
+            seen = self.codes.array[:, self.target] != MISSING if self.target is not None else True
+            if (part * seen > 0).any() and (part < 1).any():
+                return part * self.weights
+
+    def independent(self, smoothing: float) -> Solution:
+        """Return the fit of rank one, for a table too small to hold anything out."""
+        table = Table.of_codes(self.codes, self.weights)
+        return self._of(_Kind(1, smoothing)).run(table, self._generators[0])
+
+    def averaged(self) -> Solution:
+        """Return the average of the fits of the best kind, with a record of all."""
+        kind = self._best()
+        best = self.trials.of(kind)
+        pmf = average([solution.pmf for solution in best])
+        rows = Rows.of_codes(self.codes, self.weights)
+        reason = f"of rank {kind.rank}, smoothing {kind.smoothing:g}, chosen by what was held out"
+        restarts = (
+            trial.solution.as_restart()._replace(start=f"{trial.kind}: {trial.solution.start}")
+            for trial in self.trials.found
+        )
+        return Solution(
+            pmf,
+            Status.STOPPED if self.trials.is_stopped else Status.VALIDATED,
+            -mean_log_likelihood(rows, Point.of_pmf(pmf)),
+            best[0].history,
+            start=Start(self.fit.start if isinstance(self.fit.start, str) else "given", reason),
+            validation=self._cost(kind),
+            restarts=tuple(restarts),
+            n_averaged=len(best),
+            settings=Likelihood(kind.smoothing, self.fit.towards, self.fit.bandwidth),
+        )

@@ -1,0 +1,99 @@
+"""Several fits of one kind: the best of them, or their average."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from jointpmf.fit.likelihood import EMFit
+from jointpmf.fit.progress import in_stage
+from jointpmf.fit.search import Trials
+from jointpmf.fit.solution import Solution
+from jointpmf.fit.validation import Split, Splitter
+from jointpmf.pmf import JointPMF, average
+from jointpmf.point import Point
+from jointpmf.rows.source import Table
+from jointpmf.rows.table import mean_log_likelihood
+from jointpmf.solvers.loop import Status
+
+Candidates = Iterator[tuple[str, Callable[[], Solution]]]
+
+
+def best_of_starts(
+    fit: EMFit, split: Split, n_starts: int, generator: np.random.Generator
+) -> Solution:
+    """Return the best of several fits; one that fails is recorded, unless all of them do."""
+    held_out = None if split.judge is None else split.judge(fit.rank)
+    if n_starts == 1:
+        return fit.run(split.fitted, generator, held_out)
+
+    def candidates() -> Candidates:
+        for k in range(n_starts):
+            name = f"number {k + 1}"
+            own = _numbered(fit, k, f"start {k + 1} of {n_starts}")
+            yield name, partial(own.run, split.fitted, _child(generator), held_out)
+
+    trials: Trials[str] = Trials()
+    trials.run(candidates())
+    near = list(trials.near_best(fit.effort.agreement))
+    return replace(
+        trials.best,
+        restarts=tuple(trials.restarts),
+        n_starts=len(trials.restarts),
+        n_agreed=len(near),
+    )
+
+
+def average_of_fits(
+    fit: EMFit,
+    split: Splitter,
+    counts: tuple[int, int],
+    generator: np.random.Generator,
+    whole: Table,
+) -> Solution:
+    """Return the average of several fits, each from a start and with a split of its own.
+
+    `counts` are how many fits are averaged, and how many starts each is the best of.
+    """
+    n_average, n_starts = counts
+    if fit.start == "auto":
+        fit = replace(fit, start="rows")
+
+    def candidates() -> Candidates:
+        for k in range(n_average):
+            own = _child(generator)
+            numbered = _numbered(fit, k, f"fit {k + 1} of {n_average}")
+            yield str(k), partial(best_of_starts, numbered, split(own), n_starts, own)
+
+    trials: Trials[str] = Trials(is_tolerant=False)
+    trials.run(candidates(), _is_any_stopped)
+    found = trials.solutions
+    pmf = average([solution.pmf for solution in found])
+    unfinished = [s.status for s in found if s.status in (Status.STOPPED, Status.MAX_ITER)]
+    held_out = [s.validation for s in found if s.validation is not None]
+    return replace(
+        trials.best,
+        pmf=pmf,
+        objective=-mean_log_likelihood(whole.rows, Point.of_pmf(pmf)),
+        status=unfinished[-1] if unfinished else found[-1].status,
+        validation=float(np.mean(held_out)) if held_out else None,
+        restarts=tuple(trials.restarts),
+        n_averaged=len(found),
+    )
+
+
+def _is_any_stopped(trials: Trials[str]) -> bool:
+    return Status.STOPPED in {restart.status for restart in trials.solutions[-1].restarts}
+
+
+def _numbered(fit: EMFit, k: int, stage: str) -> EMFit:
+    """Return how the k-th fit is done: a start that was given is only for the first."""
+    start = "rows" if k and isinstance(fit.start, JointPMF) else fit.start
+    return replace(fit, start=start, loop=in_stage(fit.loop, stage))
+
+
+def _child(generator: np.random.Generator) -> np.random.Generator:
+    return np.random.default_rng(generator.integers(2**63))

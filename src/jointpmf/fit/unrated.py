@@ -1,0 +1,84 @@
+"""Items that nobody rated: no model can be fitted to them, so they are added to one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jointpmf.data.encoding import Codes
+from jointpmf.data.ratings import Ratings
+from jointpmf.domain import MISSING, Domain
+from jointpmf.errors import JointPMFError, listing
+from jointpmf.fit.settings import HiddenCells
+from jointpmf.fit.validation import hidden_cells
+from jointpmf.pmf import JointPMF
+from jointpmf.rows.source import Table
+
+if TYPE_CHECKING:
+    from jointpmf.fit.solution import Solution
+
+logger = logging.getLogger("jointpmf")
+
+
+def fit_rated_items(
+    table: Table,
+    ratings: Ratings | None,
+    cells: HiddenCells,
+    fit: Callable[[Table, HiddenCells], Solution],
+    generator: np.random.Generator,
+) -> Solution:
+    """Return a fit by hidden cells; of Ratings, to the items that have visible ratings.
+
+    The other items are then predicted as all ratings together are distributed.
+    """
+    hidden = hidden_cells(table.codes, cells.cells, generator)
+    if ratings is None:
+        return fit(table, replace(cells, cells=hidden))
+    visible = ratings.without(hidden)
+    seen = visible.codes.array != MISSING
+    known = (seen if table.weights is None else seen[table.weights > 0]).any(axis=0)
+    if not known.any():
+        raise JointPMFError("no item has a rating that can be fitted")
+    names = [name for name, kept in zip(table.domain.names, known, strict=True) if kept]
+    part = Codes(table.domain.project(names), table.codes.array[:, known])
+    solution = fit(
+        table if known.all() else Table.of_codes(part, table.weights),
+        replace(cells, cells=hidden[:, known]),
+    )
+    pmf = with_unrated_items(solution.pmf, visible)
+    return replace(solution, pmf=pmf.marginal(ratings.items))
+
+
+def with_unrated_items(pmf: JointPMF, ratings: Ratings) -> JointPMF:
+    """Return a model that has all items: those it lacks are distributed as all ratings are.
+
+    A model cannot be fitted to an item that nobody rated (`Ratings.rated` leaves it out). Such an
+    item is independent of the others here, and a warning names it.
+
+    Examples
+    --------
+    >>> from jointpmf import Variable
+    >>> domain = Domain([Variable("Alien", (1, 2)), Variable("Brazil", (1, 2))])
+    >>> ratings = Ratings([7, 8, 9], Codes(domain, [[1, -1], [1, -1], [0, -1]]))
+    >>> pmf = JointPMF(domain.project(["Alien"]), [1.0], [[[0.5], [0.5]]])
+    >>> with_unrated_items(pmf, ratings).marginal(["Brazil"]).table().round(2).tolist()
+    [0.33, 0.67]
+    """
+    lacking = [variable for variable in ratings.codes.domain if variable.name not in pmf.domain]
+    if not lacking:
+        return pmf
+    if not ratings.n_ratings:
+        raise JointPMFError("there is no rating to tell how items are rated")
+    logger.warning(
+        "the model does not know %s, predicted as all ratings are distributed",
+        listing(variable.name for variable in lacking),
+    )
+    known = ratings.codes.array[ratings._known]
+    shares = np.bincount(known, minlength=len(ratings.scale)) / len(known)
+    factor = np.tile(shares[:, None], pmf.rank)
+    domain = Domain((*pmf.domain, *lacking))
+    return JointPMF(domain, pmf.weights, [*pmf.factors, *[factor] * len(lacking)])

@@ -1,0 +1,110 @@
+"""Do marginals see all parameters of a model: the rank of their Jacobian, without the Jacobian.
+
+JᵀJ over the feasible directions has the same rank (docs/math.md, eq. 14).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.linalg.lapack import dpstrf
+
+from jointpmf.point import Point
+from jointpmf.solvers.curvature import Curvature, Tangent
+from jointpmf.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
+
+Subset = tuple[int, ...]
+
+_MAX_PARAMETERS = 4000
+"""Models of more parameters are not decided by the Jacobian: it would take minutes."""
+
+_NULL = 1e-11
+"""Pivots below this, JᵀJ scaled to a unit diagonal, are zero."""
+
+_N_POINTS = 2
+"""Random models at which the generic rank of the Jacobian is sought."""
+
+
+def can_be_decided(domain: Domain, rank: int) -> bool:
+    """Tell whether a model is small enough for the rank of its Jacobian to be computed."""
+    return rank * (1 + sum(domain.sizes)) <= _MAX_PARAMETERS
+
+
+def is_determined(curvature: Curvature, rank: int, generator: np.random.Generator) -> bool | None:
+    """Tell whether the marginals see all parameters of a model; None if it is too large to tell."""
+    domain = curvature.domain
+    n_parameters = rank * (1 + sum(size - 1 for size in domain.sizes)) - 1
+    found = jacobian_rank(curvature, rank, None, generator)
+    return are_all_seen(found, n_parameters, count_equations(domain, curvature.subsets))
+
+
+def jacobian_rank(
+    curvature: Curvature, rank: int, point: Point | None, generator: np.random.Generator
+) -> int | None:
+    """Return the rank of the Jacobian at a model, or the highest at random models of a rank."""
+    if not can_be_decided(curvature.domain, rank):
+        return None
+    if point is not None:
+        return _rank_at(curvature, point)
+    models = (_spread_model(curvature.domain, rank, generator) for _ in range(_N_POINTS))
+    return max(_rank_at(curvature, model) for model in models)
+
+
+def are_all_seen(found: int | None, n_parameters: int, n_equations: int) -> bool | None:
+    """Tell whether a rank is that of all parameters; None if it is not known."""
+    if n_parameters > n_equations:
+        return False
+    return None if found is None else found == n_parameters
+
+
+def count_equations(domain: Domain, subsets: Iterable[Subset]) -> int:
+    """Return how many independent numbers the tables hold: interactions of all their variables."""
+    below = {part for s in subsets for k in range(1, len(s) + 1) for part in combinations(s, k)}
+    return sum(math.prod(domain.sizes[n] - 1 for n in part) for part in below)
+
+
+def _spread_model(domain: Domain, rank: int, generator: np.random.Generator) -> Point:
+    """Return a random model with clearly different columns, where rank shows best."""
+    columns = [generator.dirichlet(np.full(size, 0.7), rank).T for size in domain.sizes]
+    return Point(np.full(rank, 1 / rank), np.concatenate(columns))
+
+
+def _rank_at(curvature: Curvature, point: Point) -> int:
+    return positive_rank(_reduced(curvature, point))
+
+
+def positive_rank(reduced: np.ndarray) -> int:
+    """Return the rank of a positive semidefinite matrix, by its pivoted Cholesky factor."""
+    scale = np.sqrt(np.maximum(np.diag(reduced), 0.0))  # rounding may leave less than nothing
+    seen = scale > 0
+    if not seen.any():
+        return 0
+    alike = reduced[np.ix_(seen, seen)] / np.outer(scale[seen], scale[seen])
+    with one_blas_thread:
+        return int(dpstrf(alike, tol=_NULL)[2])
+
+
+def condition_number(curvature: Curvature, point: Point) -> float:
+    """Return the ratio of J's extreme singular values over the feasible directions."""
+    with one_blas_thread:
+        values = np.linalg.eigvalsh(_reduced(curvature, point))
+    visible = len(values) and values[0] > _NULL * values[-1]
+    return math.sqrt(values[-1] / values[0]) if visible else math.inf
+
+
+def _reduced(curvature: Curvature, point: Point) -> np.ndarray:
+    """Return JᵀJ over all feasible directions at a point."""
+    return whole_tangent(curvature.domain, point).reduce_matrix(curvature.matrix(point))
+
+
+def whole_tangent(domain: Domain, point: Point) -> Tangent:
+    """Return all feasible directions at a point."""
+    nothing_fixed = np.zeros(len(point.weights) + point.factors.size, bool)
+    return Tangent.at(point, domain.offsets, nothing_fixed)
