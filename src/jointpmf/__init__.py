@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from jointpmf.fit.settings import Search as Search
     from jointpmf.fit.solution import Solution as Solution
     from jointpmf.fit.unrated import with_unrated_items as with_unrated_items
+    from jointpmf.judge.bootstrap import bootstrap_test as bootstrap_test
     from jointpmf.judge.error_limits import error_limits as error_limits
     from jointpmf.judge.identifiability import identifiability as identifiability
     from jointpmf.judge.information import entropy as entropy
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
         pairwise_mutual_information as pairwise_mutual_information,
     )
     from jointpmf.judge.information import tensor_error as tensor_error
-    from jointpmf.judge.rank import bootstrap_test as bootstrap_test
     from jointpmf.judge.rank import choose_rank as choose_rank
     from jointpmf.judge.summary import summary as summary
     from jointpmf.marginals.marginal_set import Marginal as Marginal
@@ -89,7 +89,8 @@ _NAMES_OF = {
         "pairwise_mutual_information",
         "tensor_error",
     ],
-    "judge.rank": ["bootstrap_test", "choose_rank"],
+    "judge.bootstrap": ["bootstrap_test"],
+    "judge.rank": ["choose_rank"],
     "judge.summary": ["summary"],
     "predict.impute": ["impute"],
     "estimators": ["PMFClassifier", "PMFEstimator", "PMFImputer", "PMFRegressor"],

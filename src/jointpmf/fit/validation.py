@@ -86,14 +86,14 @@ def splitter(whole: Table, validation: Any, is_smoothed: bool, patience: int = 1
     """
     if isinstance(validation, bool):
         raise JointPMFError("validation must be a fraction, a table, cells or callable, not a bool")
-    cells = _cells_of(validation, whole.codes)
+    cells = cells_of(validation, whole.codes)
     if cells is not None:
         hiding = _Hiding(whole, cells, is_smoothed, patience)
-        if isinstance(cells.cells, Real):
+        if is_fraction(cells.cells):
             return hiding.split
         split = hiding.split(np.random.default_rng(0))
         return lambda generator: split
-    if isinstance(validation, Real):
+    if is_fraction(validation):
         return _fraction_splitter(whole, float(validation), is_smoothed)
     if validation is None:
         return lambda generator: Split(whole)
@@ -112,7 +112,7 @@ def plain_validation(validation: Any, domain: Domain) -> Any:
     return encode(validation, domain) if hidden is None else hidden
 
 
-def _cells_of(validation: Any, codes: Codes) -> HiddenCells | None:
+def cells_of(validation: Any, codes: Codes) -> HiddenCells | None:
     """Return cells to hide, or None if a validation is something else."""
     if isinstance(validation, HiddenCells):
         return validation
@@ -141,17 +141,33 @@ def _are_rows(booleans: np.ndarray, codes: Codes) -> bool:
     return booleans.shape != codes.array.shape and levels == {bool}
 
 
-def _fraction_splitter(whole: Table, fraction: float, is_smoothed: bool) -> Splitter:
-    codes, weights = whole.codes, whole.weights
-    n_held_out = round(fraction * codes.n_rows) if 0 < fraction < 1 else 0
-    if not 0 < n_held_out < codes.n_rows:
+def is_fraction(validation: Any) -> bool:
+    """Tell whether a validation is a fraction of the rows."""
+    return isinstance(validation, Real) and not isinstance(validation, bool)
+
+
+def drawn_rows(n_rows: int, fraction: float, generator: np.random.Generator) -> np.ndarray:
+    """Return which rows are held out, as booleans."""
+    is_held_out = np.zeros(n_rows, bool)
+    is_held_out[generator.permutation(n_rows)[: _n_held_out(n_rows, fraction)]] = True
+    return is_held_out
+
+
+def _n_held_out(n_rows: int, fraction: float) -> int:
+    count = round(fraction * n_rows) if 0 < fraction < 1 else 0
+    if not 0 < count < n_rows:
         raise JointPMFError(
             f"validation must be a fraction that leaves rows on both sides, not {fraction:g}"
         )
+    return count
+
+
+def _fraction_splitter(whole: Table, fraction: float, is_smoothed: bool) -> Splitter:
+    codes, weights = whole.codes, whole.weights
+    _n_held_out(codes.n_rows, fraction)  # raises now, not at the first split
 
     def split(generator: np.random.Generator) -> Split:
-        is_held_out = np.zeros(codes.n_rows, bool)
-        is_held_out[generator.permutation(codes.n_rows)[:n_held_out]] = True
+        is_held_out = drawn_rows(codes.n_rows, fraction, generator)
         fitted = whole.taken(~is_held_out)
         own = None if weights is None else weights[is_held_out]
         return _holding_out(fitted, Codes(codes.domain, codes.array[is_held_out]), own, is_smoothed)
@@ -226,7 +242,7 @@ class _Hiding:
 
 def hidden_cells(codes: Codes, cells: Any, generator: np.random.Generator) -> np.ndarray:
     """Return which cells to hide: those given, or a random part of the observed ones."""
-    if not isinstance(cells, Real) or isinstance(cells, bool):
+    if not is_fraction(cells):
         hidden = _mask(cells)
         if hidden is None or hidden.shape != codes.array.shape:
             shape = "" if hidden is None else f" of shape {hidden.shape}"

@@ -1,4 +1,4 @@
-"""Choosing the rank: held-out likelihood, information criteria, and a bootstrap test."""
+"""Choosing the rank: how well each does on what was held out, or by an information criterion."""
 
 from __future__ import annotations
 
@@ -7,39 +7,34 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jointpmf.data.encoding import Bins, Codes, encode
-from jointpmf.domain import MISSING, Domain
-from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
-from jointpmf.fit.plan import FitData, FitPlan, badness, check_table, some_rows
-from jointpmf.fit.progress import progress_bar
-from jointpmf.fit.rows import loop_options
+from jointpmf.data.encoding import encode
+from jointpmf.errors import JointPMFError, one_of, shown, whole_number
+from jointpmf.fit.likelihood import EMFit
+from jointpmf.fit.progress import in_stage, progress_bar, watched_loop
+from jointpmf.fit.settings import Likelihood, checked_objective
+from jointpmf.fit.validation import Judge, cells_of, drawn_rows, is_fraction, splitter
+from jointpmf.judge.larger import fit_larger
 from jointpmf.judge.summary import CRITERIA, information_criteria, n_free_parameters
 from jointpmf.marginals.marginal_set import checked_weights
 from jointpmf.pmf import JointPMF, seeded_generator
-from jointpmf.rows.table import Rows, log_likelihoods, mean_log_likelihood
-from jointpmf.solvers.loop import Solution, Status
-from jointpmf.solvers.starts.candidates import enlarged_point, point_of_merged_rows
+from jointpmf.point import Point
+from jointpmf.rows.source import Table, check_table
+from jointpmf.rows.table import Rows, TableRows, log_likelihoods, mean_log_likelihood
 from jointpmf.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
+    from jointpmf.fit.solution import Callback, Solution
 
 logger = logging.getLogger("jointpmf")
 
-N_ENLARGED, FEW_CELLS = 3, 10**6
-"""Fits begun at the model of the rank before, where cells times components are fewer than that;
-else one, and it is not compared with a fit from the default start."""
-
-HELD_OUT_SMOOTHING = 0.01
+_HELD_OUT_SMOOTHING = 0.01
 """Smoothing of fits that are judged by held-out rows: without any, one level that only those have
 would make them impossible."""
-
-FEWEST_TABLES = 19
-"""Simulated tables with which a p-value can be as small as 0.05."""
-
-BOOTSTRAP_TOL = 1e-8
-"""How far simulated tables are fitted: a likelihood ratio need not have ten digits."""
 
 
 class RankScore(NamedTuple):
@@ -75,11 +70,21 @@ class RankCurve:
         The smallest rank whose score is within one standard error of the best.
     fold_scores : array of shape (ranks, folds)
         The held-out log-likelihoods of each fold, for comparisons in pairs.
+    solutions : tuple of Solution
+        The fit of each rank to all rows, in the order of the scores; `curve[5]` is that of rank 5.
     """
 
     criterion: str
     scores: tuple[RankScore, ...]
     fold_scores: np.ndarray = field(repr=False)
+    solutions: tuple[Solution, ...] = field(default=(), repr=False)
+
+    def __getitem__(self, rank: int) -> Solution:
+        """Return the fit of a rank to all rows."""
+        for score, solution in zip(self.scores, self.solutions, strict=False):
+            if score.rank == rank:
+                return solution
+        raise JointPMFError(f"the curve has no model of rank {shown(rank)}")
 
     @property
     def _best(self) -> RankScore:
@@ -136,15 +141,15 @@ def choose_rank(
     *,
     n_folds: int = 5,
     validation: Any = None,
-    smoothing: float | None = None,
-    towards: str = "uniform",
-    max_iter: int = 2000,
-    tol: float = 1e-10,
+    objective: str | Likelihood = "likelihood",
     sample_weight: Any = None,
-    random_state: Any = None,
-    progress: bool = False,
     domain: Domain | None = None,
-    bins: Bins | None = None,
+    bins: Any = None,
+    max_iter: int | None = None,
+    tol: float | None = None,
+    random_state: Any = None,
+    callback: Callback | None = None,
+    verbose: bool = False,
 ) -> RankCurve:
     """Return how well each rank does, and which is best.
 
@@ -155,69 +160,72 @@ def choose_rank(
     ranks : iterable of int
         What to try, upwards: a fit can begin at the one of the rank before, with components added.
     criterion : {"validation", "bic", "aic", "abic", "caic"}
-        Mean log-likelihood of held-out rows, by cross-validation or on given rows; or an
+        How well a model does on what was held out, by cross-validation or on what is given; or an
         information criterion, from one fit to all rows.
     n_folds : int
         Parts of the rows that are held out in turn.
-    validation : table, optional
-        Rows to score by instead of folds.
-    smoothing, towards, max_iter, tol
-        As in `fit_rows`; by default there is a little smoothing for validation, and none else.
+    validation : float, table, array of bool, HiddenCells or callable, optional
+        What to score by instead of folds, as in `fit_rows`.
+    objective : "likelihood" or Likelihood
+        How to fit; by default there is a little smoothing for validation, and none else.
     sample_weight : array of shape (rows,), optional
         What each row counts for; criteria take their sum for the number of rows.
-    random_state : int or numpy Generator, optional
-        The same seed gives the same bits.
-    progress : bool
-        Whether to show a progress bar.
     domain, bins
         How the table is read, see `encode`.
+    max_iter, tol, random_state, callback, verbose
+        As in `fit_rows`.
 
     Returns
     -------
     RankCurve
-        After Ctrl-C, of the ranks that were done.
+        With the fit of each rank to all rows; after Ctrl-C, of the ranks that were done.
 
     Examples
     --------
     >>> import jointpmf as jp
     >>> truth = jp.random_pmf(jp.Domain.of_sizes([6] * 6), rank=2, random_state=0)
     >>> rows = truth.sample(2000, random_state=0, backend="codes")
-    >>> jp.choose_rank(rows, [1, 2, 3], criterion="bic", random_state=0).rank
-    2
+    >>> curve = jp.choose_rank(rows, [1, 2, 3], criterion="bic", random_state=0)
+    >>> curve.rank, curve[2].pmf.rank
+    (2, 2)
     """
     one_of(criterion, ("validation", *CRITERIA), "criterion")
     asked = _checked_ranks(ranks)
-    if criterion != "validation" and validation is not None:
-        raise JointPMFError("rows to validate on belong to criterion='validation'")
-    if smoothing is None:
-        smoothing = HELD_OUT_SMOOTHING if criterion == "validation" else 0.0
-    plan = FitPlan(
-        1,
-        "auto",
-        at_least_zero(smoothing, "smoothing"),
-        one_of(towards, ("uniform", "marginal"), "towards"),
-        loop_options(max_iter, tol),
-    )
+    is_held_out = criterion == "validation"
+    if not is_held_out and validation is not None:
+        raise JointPMFError("what to validate on belongs to criterion='validation'")
+    settings = _checked_settings(objective, is_held_out)
     codes = encode(table, domain, bins=bins)
     weights = checked_weights(sample_weight, codes.n_rows)
     check_table(codes, weights)
     generator = seeded_generator(random_state)
-    with one_blas_thread:
-        if criterion != "validation":
-            folds = [_Fold(FitData.of_codes(codes, weights), None)]
-        elif validation is not None:
-            rows = _checked_held_out(encode(validation, codes.domain), None)
-            folds = [_Fold(FitData.of_codes(codes, weights), rows)]
-        else:
+    with (
+        one_blas_thread,
+        watched_loop(max_iter, tol, callback, False, codes.domain, (2000, 1e-10)) as loop,
+    ):
+        fit = EMFit(1, loop, settings.smoothing or 0.0, settings.towards or "uniform")
+        whole = Table.of_codes(codes, weights)
+        folds = [_Fold(whole)]
+        if is_held_out:
             n_folds = whole_number(n_folds, "n_folds", 2)
-            folds = list(_folds(codes, weights, n_folds, generator))
-        results = _results(folds, asked, plan, generator, progress)
+            folds = list(_folds(whole, validation, n_folds, bool(fit.smoothing), generator))
+        results, solutions = _results(folds, whole, asked, fit, generator, verbose)
     scores = tuple(_score(criterion, codes.domain, same) for same in results)
-    if criterion == "validation" and not any(math.isfinite(s.score) for s in scores):
+    if is_held_out and not any(math.isfinite(s.score) for s in scores):
         raise JointPMFError(
             "under every rank some held-out row is impossible; smoothing above 0 avoids that"
         )
-    return RankCurve(criterion, scores, np.array([[r.held_out for r in same] for same in results]))
+    held_out = np.array([[r.held_out for r in same] for same in results])
+    return RankCurve(criterion, scores, held_out, tuple(solutions))
+
+
+def _checked_settings(objective: Any, is_held_out: bool) -> Likelihood:
+    settings = checked_objective(objective)
+    if not isinstance(settings, Likelihood) or settings.target or settings.bandwidth:
+        raise JointPMFError("ranks are compared by a Likelihood without a target or a bandwidth")
+    if settings.smoothing is None and is_held_out:
+        return replace(settings, smoothing=_HELD_OUT_SMOOTHING)
+    return settings
 
 
 def _checked_ranks(ranks: Any) -> list[int]:
@@ -232,10 +240,89 @@ def _checked_ranks(ranks: Any) -> list[int]:
 
 
 class _Fold(NamedTuple):
-    """What is fitted, and rows to score."""
+    """What is fitted, and rows to score, or what else judges the fit."""
 
-    data: FitData
-    held_out: Rows | None
+    fitted: Table
+    held_out: TableRows | None = None
+    judge: Judge | None = None
+
+
+def _folds(
+    whole: Table,
+    validation: Any,
+    n_folds: int,
+    is_smoothed: bool,
+    generator: np.random.Generator,
+) -> Iterator[_Fold]:
+    """Yield what is fitted and what is held out, in turn."""
+    n_rows = whole.codes.n_rows
+    if validation is None:
+        if n_folds > n_rows:
+            raise JointPMFError(f"{n_rows} rows cannot be cut into {n_folds} folds")
+        part = generator.permutation(n_rows) % n_folds
+        for k in range(n_folds):
+            yield _Fold(whole.taken(part != k), _scored(whole.taken(part == k).rows))
+    elif is_fraction(validation):
+        is_held_out = drawn_rows(n_rows, float(validation), generator)
+        yield _Fold(whole.taken(~is_held_out), _scored(whole.taken(is_held_out).rows))
+    elif callable(validation) or cells_of(validation, whole.codes) is not None:
+        fitted, judge = splitter(whole, validation, is_smoothed)(generator)
+        yield _Fold(fitted, judge=judge)
+    else:
+        yield _Fold(whole, _scored(Rows.of_codes(encode(validation, whole.domain))))
+
+
+def _scored(rows: TableRows) -> TableRows:
+    if not len(rows):
+        raise JointPMFError("no held-out row has an observed cell and a weight")
+    return rows
+
+
+def _results(
+    folds: list[_Fold],
+    whole: Table,
+    ranks: list[int],
+    fit: EMFit,
+    generator: np.random.Generator,
+    verbose: bool,
+) -> tuple[list[list[_Result]], list[Solution]]:
+    """Return the results of every rank on every fold, and the fit of each rank to all rows.
+
+    After Ctrl-C they are those of the ranks that are done.
+    """
+    done: list[list[_Result]] = []
+    solutions: list[Solution] = []
+    is_apart = len(folds) > 1 or folds[0].fitted is not whole
+    total = (len(folds) + is_apart) * len(ranks)
+    with progress_bar("choosing the rank", total, verbose) as advance:
+
+        def grown(table: Table, smaller: Solution | None, rank: int, stage: str) -> Solution:
+            own = replace(fit, rank=rank, loop=in_stage(fit.loop, f"rank {rank}{stage}"))
+            found = fit_larger(own, table, smaller, generator)
+            advance(f"rank {rank}")
+            return found
+
+        smaller: list[Solution | None] = [None] * len(folds)
+        last: Solution | None = None
+        try:
+            for rank in ranks:
+                results = []
+                for k, fold in enumerate(folds):
+                    begin = time.perf_counter()
+                    found = grown(fold.fitted, smaller[k], rank, f", fold {k + 1}")
+                    smaller[k] = found
+                    results.append(_result(found.pmf, fold, time.perf_counter() - begin))
+                done.append(results)
+                if not is_apart:
+                    solutions.append(found)
+            for rank in ranks if is_apart else ():
+                last = grown(whole, last, rank, "")
+                solutions.append(last)
+        except KeyboardInterrupt:
+            if not done:
+                raise
+            logger.warning("stopped at rank %d; the curve ends there", rank)
+    return done, solutions
 
 
 class _Result(NamedTuple):
@@ -248,84 +335,15 @@ class _Result(NamedTuple):
     seconds: float
 
 
-def _folds(
-    codes: Codes, weights: np.ndarray | None, n_folds: int, generator: np.random.Generator
-) -> Iterator[_Fold]:
-    if n_folds > codes.n_rows:
-        raise JointPMFError(f"{codes.n_rows} rows cannot be cut into {n_folds} folds")
-    part = generator.permutation(codes.n_rows) % n_folds
-    for k in range(n_folds):
-        fitted = FitData.of_codes(*some_rows(codes, weights, part != k))
-        yield _Fold(fitted, _checked_held_out(*some_rows(codes, weights, part == k)))
-
-
-def _checked_held_out(codes: Codes, weights: np.ndarray | None) -> Rows:
-    rows = Rows.of_codes(codes, weights)
-    if not len(rows):
-        raise JointPMFError("no held-out row has an observed cell and a weight")
-    return rows
-
-
-def _results(
-    folds: list[_Fold],
-    ranks: list[int],
-    plan: FitPlan,
-    generator: np.random.Generator,
-    progress: bool,
-) -> list[list[_Result]]:
-    """Return the results of every rank on every fold; after Ctrl-C of the ranks that are done."""
-    done: list[list[_Result]] = []
-    smaller: list[JointPMF | None] = [None] * len(folds)
-    with progress_bar("choosing the rank", len(folds) * len(ranks), progress) as advance:
-        for rank in ranks:
-            results = []
-            for k, fold in enumerate(folds):
-                begin = time.perf_counter()
-                try:
-                    found = _fit(replace(plan, rank=rank), fold.data, smaller[k], generator)
-                except KeyboardInterrupt:
-                    if not done:
-                        raise
-                    logger.warning("stopped before rank %d; the curve ends there", rank)
-                    return done
-                smaller[k] = found
-                results.append(_result(found, fold, time.perf_counter() - begin))
-                advance(f"rank {rank}")
-            done.append(results)
-    return done
-
-
-def _fit(
-    plan: FitPlan, data: FitData, smaller: JointPMF | None, generator: np.random.Generator
-) -> JointPMF:
-    """Return the best of a fit from the default start and some that begin at a smaller model.
-
-    Where a fit takes long it is only one, from the smaller model.
-    """
-    is_small = data.rows.n_cells * plan.rank < FEW_CELLS
-    plans = [plan] if is_small or smaller is None else []
-    if smaller is not None:
-        starts = [
-            enlarged_point(smaller, data.rows, plan.rank, generator)
-            for _ in range(N_ENLARGED if is_small else 1)
-        ]
-        plans += [replace(plan, start=start.to_pmf(data.rows.domain)) for start in starts]
-    return min((_unstopped(p.run(data, generator)) for p in plans), key=badness).pmf
-
-
-def _unstopped(solution: Solution) -> Solution:
-    """Return a fit that ended by itself: an interrupted one ends the search."""
-    if solution.status is Status.STOPPED:
-        raise KeyboardInterrupt
-    return solution
-
-
 def _result(pmf: JointPMF, fold: _Fold, seconds: float) -> _Result:
-    rows = fold.data.rows
-    fitted = mean_log_likelihood(rows, pmf) * rows.total
+    rows, point = fold.fitted.rows, Point.of_pmf(pmf)
+    fitted = mean_log_likelihood(rows, point) * rows.total
+    if fold.judge is not None:
+        cost = fold.judge(pmf.rank).cost(point)
+        return _Result(pmf.rank, fitted, rows.total, -cost, math.nan, 1.0, seconds)
     if fold.held_out is None:
         return _Result(pmf.rank, fitted, rows.total, math.nan, math.nan, 0.0, seconds)
-    logs, weights = log_likelihoods(fold.held_out, pmf), fold.held_out.weights
+    logs, weights = log_likelihoods(fold.held_out, point), fold.held_out.weights
     total = fold.held_out.total
     n_impossible = float(weights[np.isneginf(logs)].sum())
     if n_impossible:
@@ -358,117 +376,3 @@ def _score(criterion: str, domain: Domain, results: Sequence[_Result]) -> RankSc
     else:
         error = math.nan
     return RankScore(rank, mean, error, fitted, n_parameters, seconds)
-
-
-@dataclass(frozen=True)
-class BootstrapTest:
-    """A likelihood-ratio test of one rank against the next, calibrated by simulation.
-
-    Attributes
-    ----------
-    rank : int
-        The rank under test; the alternative has one component more.
-    statistic : float
-        Twice the gain in log-likelihood by the further component.
-    p_value : float
-        How often data simulated from the smaller model gain as much.
-    replicates : array
-        The statistic of each simulated table.
-    """
-
-    rank: int
-    statistic: float
-    p_value: float
-    replicates: np.ndarray = field(repr=False)
-
-    def __str__(self) -> str:
-        """Say what the test found."""
-        verdict = "is not enough" if self.p_value <= 0.05 else "may be enough"
-        if len(self.replicates) < FEWEST_TABLES:
-            verdict = "cannot be refuted with so few tables"
-        return (
-            f"Rank {self.rank} against {self.rank + 1}: likelihood ratio {self.statistic:.3f}, "
-            f"p = {self.p_value:.3g} from {len(self.replicates)} simulated tables; "
-            f"rank {self.rank} {verdict}."
-        )
-
-    def _repr_html_(self) -> str:
-        """Return what the test found."""
-        from jointpmf.show.notebook import bootstrap_html
-
-        return bootstrap_html(self)
-
-
-def bootstrap_test(
-    table: Any,
-    rank: int,
-    *,
-    n_bootstrap: int = 99,
-    max_iter: int = 2000,
-    tol: float = BOOTSTRAP_TOL,
-    random_state: Any = None,
-    progress: bool = False,
-    domain: Domain | None = None,
-    bins: Bins | None = None,
-) -> BootstrapTest:
-    """Test whether a rank is enough: the parametric bootstrap of the likelihood ratio.
-
-    Parameters
-    ----------
-    table : pandas, Polars or PyArrow table, array, or Codes
-        One row per sample, cells may be missing; simulated tables miss the same cells.
-    rank : int
-        The rank under test, against one component more.
-    n_bootstrap : int
-        How many tables are simulated from the fit of the smaller rank.
-    max_iter, tol, random_state, progress, domain, bins
-        As in `choose_rank`.
-
-    Examples
-    --------
-    >>> import jointpmf as jp
-    >>> truth = jp.random_pmf(jp.Domain.of_sizes([4] * 5), rank=2, random_state=0)
-    >>> rows = truth.sample(1000, random_state=0, backend="codes")
-    >>> jp.bootstrap_test(rows, rank=1, n_bootstrap=19, random_state=0).p_value
-    0.05
-    """
-    rank = whole_number(rank, "the rank", 1)
-    n_bootstrap = whole_number(n_bootstrap, "n_bootstrap", 1)
-    plan = FitPlan(rank, "auto", 0.0, "uniform", loop_options(max_iter, tol))
-    codes = encode(table, domain, bins=bins)
-    check_table(codes, None)
-    generator = seeded_generator(random_state)
-    replicates = []
-    with one_blas_thread, progress_bar("simulating", n_bootstrap, progress) as advance:
-        data = FitData.of_codes(codes, None)
-        small = _unstopped(plan.run(data, generator)).pmf
-        statistic = _likelihood_ratio(data, small, plan, generator)
-        for k in range(n_bootstrap):
-            drawn = small.sample(codes.n_rows, random_state=generator, backend="codes")
-            drawn = np.where(codes.array == MISSING, MISSING, drawn)
-            simulated = FitData.of_codes(Codes(codes.domain, drawn), None)
-            replicates.append(_likelihood_ratio(simulated, small, plan, generator))
-            advance(f"table {k + 1}")
-    n_above = sum(replicate >= statistic for replicate in replicates)
-    return BootstrapTest(rank, statistic, (1 + n_above) / (1 + n_bootstrap), np.array(replicates))
-
-
-def _likelihood_ratio(
-    data: FitData, start: JointPMF, plan: FitPlan, generator: np.random.Generator
-) -> float:
-    """Return twice the gain by one component more.
-
-    The real table and the simulated ones are fitted alike: the smaller model from the one that was
-    fitted first, which the simulated tables came from, and from merged rows; the larger one from
-    the smaller one with components added.
-    """
-    merged = point_of_merged_rows(data.rows, plan.rank, generator).to_pmf(data.rows.domain)
-    fits = [_unstopped(replace(plan, start=s).run(data, generator)) for s in (start, merged)]
-    small = min(fits, key=badness)
-    larger = replace(plan, rank=plan.rank + 1)
-    fits = []
-    for _ in range(N_ENLARGED):
-        point = enlarged_point(small.pmf, data.rows, larger.rank, generator)
-        fits.append(replace(larger, start=point.to_pmf(data.rows.domain)).run(data, generator))
-    large = min(map(_unstopped, fits), key=badness)
-    return 2 * (small.objective - large.objective) * data.rows.total

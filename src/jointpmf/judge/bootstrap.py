@@ -1,0 +1,142 @@
+"""Is a rank enough: a likelihood-ratio test, calibrated by simulation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jointpmf.data.encoding import Codes, encode
+from jointpmf.domain import MISSING
+from jointpmf.errors import whole_number
+from jointpmf.fit.likelihood import EMFit
+from jointpmf.fit.progress import progress_bar, watched_loop
+from jointpmf.judge.larger import best_unstopped, enlarged_fits
+from jointpmf.pmf import JointPMF, seeded_generator
+from jointpmf.rows.source import Table, check_table
+from jointpmf.solvers.starts.of_rows import point_of_merged_rows
+from jointpmf.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
+
+_FEWEST_TABLES = 19
+"""Simulated tables with which a p-value can be as small as 0.05."""
+
+_TOL = 1e-8
+"""How far simulated tables are fitted: a likelihood ratio need not have ten digits."""
+
+
+@dataclass(frozen=True)
+class BootstrapTest:
+    """A likelihood-ratio test of one rank against the next, calibrated by simulation.
+
+    Attributes
+    ----------
+    rank : int
+        The rank under test; the alternative has one component more.
+    statistic : float
+        Twice the gain in log-likelihood by the further component.
+    p_value : float
+        How often data simulated from the smaller model gain as much.
+    replicates : array
+        The statistic of each simulated table.
+    """
+
+    rank: int
+    statistic: float
+    p_value: float
+    replicates: np.ndarray = field(repr=False)
+
+    def __str__(self) -> str:
+        """Say what the test found."""
+        verdict = "is not enough" if self.p_value <= 0.05 else "may be enough"
+        if len(self.replicates) < _FEWEST_TABLES:
+            verdict = "cannot be refuted with so few tables"
+        return (
+            f"Rank {self.rank} against {self.rank + 1}: likelihood ratio {self.statistic:.3f}, "
+            f"p = {self.p_value:.3g} from {len(self.replicates)} simulated tables; "
+            f"rank {self.rank} {verdict}."
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what the test found."""
+        from jointpmf.show.notebook import bootstrap_html
+
+        return bootstrap_html(self)
+
+
+def bootstrap_test(
+    table: Any,
+    rank: int,
+    *,
+    n_bootstrap: int = 99,
+    max_iter: int | None = None,
+    tol: float | None = None,
+    random_state: Any = None,
+    verbose: bool = False,
+    domain: Domain | None = None,
+    bins: Any = None,
+) -> BootstrapTest:
+    """Test whether a rank is enough: the parametric bootstrap of the likelihood ratio.
+
+    Parameters
+    ----------
+    table : pandas, Polars or PyArrow table, array, or Codes
+        One row per sample, cells may be missing; simulated tables miss the same cells.
+    rank : int
+        The rank under test, against one component more.
+    n_bootstrap : int
+        How many tables are simulated from the fit of the smaller rank.
+    max_iter, tol, random_state, verbose, domain, bins
+        As in `choose_rank`; the tolerance is 1e-8 by default.
+
+    Examples
+    --------
+    >>> import jointpmf as jp
+    >>> truth = jp.random_pmf(jp.Domain.of_sizes([4] * 5), rank=2, random_state=0)
+    >>> rows = truth.sample(1000, random_state=0, backend="codes")
+    >>> jp.bootstrap_test(rows, rank=1, n_bootstrap=19, random_state=0).p_value
+    0.05
+    """
+    rank = whole_number(rank, "the rank", 1)
+    n_bootstrap = whole_number(n_bootstrap, "n_bootstrap", 1)
+    codes = encode(table, domain, bins=bins)
+    check_table(codes, None)
+    generator = seeded_generator(random_state)
+    replicates = []
+    with (
+        one_blas_thread,
+        watched_loop(max_iter, tol, None, False, codes.domain, (2000, _TOL)) as loop,
+        progress_bar("simulating", n_bootstrap, verbose) as advance,
+    ):
+        fit, whole = EMFit(rank, loop), Table.of_codes(codes)
+        small = best_unstopped([fit], whole, generator).pmf
+        statistic = _likelihood_ratio(whole, small, fit, generator)
+        for k in range(n_bootstrap):
+            drawn = small.sample(codes.n_rows, random_state=generator, backend="codes")
+            drawn = np.where(codes.array == MISSING, MISSING, drawn)
+            simulated = Table.of_codes(Codes(codes.domain, drawn))
+            replicates.append(_likelihood_ratio(simulated, small, fit, generator))
+            advance(f"table {k + 1}")
+    n_above = sum(replicate >= statistic for replicate in replicates)
+    return BootstrapTest(rank, statistic, (1 + n_above) / (1 + n_bootstrap), np.array(replicates))
+
+
+def _likelihood_ratio(
+    table: Table, start: JointPMF, fit: EMFit, generator: np.random.Generator
+) -> float:
+    """Return twice the gain by one component more.
+
+    The real table and the simulated ones are fitted alike: the smaller model from the one that was
+    fitted first, which the simulated tables came from, and from merged rows; the larger one from
+    the smaller one with components added.
+    """
+    merged = JointPMF.at(point_of_merged_rows(table.rows, fit.rank, generator), table.domain)
+    starts = [replace(fit, start=start), replace(fit, start=merged)]
+    small = best_unstopped(starts, table, generator)
+    larger = replace(fit, rank=fit.rank + 1)
+    fits = enlarged_fits(larger, table, small.pmf, generator)
+    large = best_unstopped(fits, table, generator)
+    return 2 * (small.objective - large.objective) * table.total
