@@ -11,54 +11,38 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jointpmf.data import datasets as datasets
-    from jointpmf.data.encoding import Codes as Codes
-    from jointpmf.data.encoding import encode as encode
-    from jointpmf.data.ratings import Ratings as Ratings
-    from jointpmf.data.ratings import coverage as coverage
-    from jointpmf.data.ratings import pivot_ratings as pivot_ratings
-    from jointpmf.data.ratings import recommend as recommend
-    from jointpmf.domain import MISSING as MISSING
-    from jointpmf.domain import Domain as Domain
-    from jointpmf.domain import Variable as Variable
-    from jointpmf.errors import JointPMFError as JointPMFError
-    from jointpmf.estimators import PMFClassifier as PMFClassifier
-    from jointpmf.estimators import PMFEstimator as PMFEstimator
-    from jointpmf.estimators import PMFImputer as PMFImputer
-    from jointpmf.estimators import PMFRegressor as PMFRegressor
-    from jointpmf.fit.forecast import plan as plan
-    from jointpmf.fit.marginals import fit_marginals as fit_marginals
-    from jointpmf.fit.rows import fit_rows as fit_rows
-    from jointpmf.fit.settings import Checkpoint as Checkpoint
-    from jointpmf.fit.settings import Coupled as Coupled
-    from jointpmf.fit.settings import HiddenCells as HiddenCells
-    from jointpmf.fit.settings import Likelihood as Likelihood
-    from jointpmf.fit.settings import Search as Search
-    from jointpmf.fit.solution import Solution as Solution
-    from jointpmf.fit.unrated import with_unrated_items as with_unrated_items
-    from jointpmf.judge.bootstrap import bootstrap_test as bootstrap_test
-    from jointpmf.judge.error_limits import error_limits as error_limits
-    from jointpmf.judge.identifiability import identifiability as identifiability
-    from jointpmf.judge.information import entropy as entropy
-    from jointpmf.judge.information import factor_error as factor_error
-    from jointpmf.judge.information import kl_divergence as kl_divergence
-    from jointpmf.judge.information import mutual_information as mutual_information
+    from jointpmf.data.encoding import Codes, encode
+    from jointpmf.data.ratings import Ratings, coverage, pivot_ratings, recommend
+    from jointpmf.domain import MISSING, Domain, Variable
+    from jointpmf.errors import JointPMFError
+    from jointpmf.estimators.density import PMFEstimator
+    from jointpmf.estimators.imputer import PMFImputer
+    from jointpmf.estimators.supervised import PMFClassifier, PMFRegressor
+    from jointpmf.fit.forecast import plan
+    from jointpmf.fit.marginals import fit_marginals
+    from jointpmf.fit.rows import fit_rows
+    from jointpmf.fit.settings import Checkpoint, Coupled, HiddenCells, Likelihood, Search
+    from jointpmf.fit.solution import Solution
+    from jointpmf.fit.unrated import with_unrated_items
+    from jointpmf.judge.bootstrap import bootstrap_test
+    from jointpmf.judge.error_limits import error_limits
+    from jointpmf.judge.identifiability import identifiability
     from jointpmf.judge.information import (
-        pairwise_mutual_information as pairwise_mutual_information,
+        entropy,
+        factor_error,
+        kl_divergence,
+        mutual_information,
+        pairwise_mutual_information,
+        tensor_error,
     )
-    from jointpmf.judge.information import tensor_error as tensor_error
-    from jointpmf.judge.rank import choose_rank as choose_rank
-    from jointpmf.judge.summary import summary as summary
-    from jointpmf.marginals.marginal_set import Marginal as Marginal
-    from jointpmf.marginals.marginal_set import MarginalCounts as MarginalCounts
-    from jointpmf.marginals.marginal_set import MarginalSet as MarginalSet
-    from jointpmf.pmf import JointPMF as JointPMF
-    from jointpmf.pmf import average as average
-    from jointpmf.pmf import load as load
-    from jointpmf.pmf import random_pmf as random_pmf
-    from jointpmf.predict.impute import impute as impute
-    from jointpmf.rows.reading import Files as Files
+    from jointpmf.judge.rank import choose_rank
+    from jointpmf.judge.summary import summary
+    from jointpmf.marginals.marginal_set import Marginal, MarginalCounts, MarginalSet
+    from jointpmf.pmf import JointPMF, average, load, random_pmf
+    from jointpmf.predict.impute import impute
+    from jointpmf.rows.reading import Files
     from jointpmf.show import plots as plots
-    from jointpmf.solvers.loop import Status as Status
+    from jointpmf.solvers.loop import Status
 
 __version__ = "0.1.0"
 
@@ -93,7 +77,9 @@ _NAMES_OF = {
     "judge.rank": ["choose_rank"],
     "judge.summary": ["summary"],
     "predict.impute": ["impute"],
-    "estimators": ["PMFClassifier", "PMFEstimator", "PMFImputer", "PMFRegressor"],
+    "estimators.density": ["PMFEstimator"],
+    "estimators.imputer": ["PMFImputer"],
+    "estimators.supervised": ["PMFClassifier", "PMFRegressor"],
 }
 _MODULES = {"datasets": "data.datasets", "plots": "show.plots"}
 _HOME = {name: module for module, names in _NAMES_OF.items() for name in names}

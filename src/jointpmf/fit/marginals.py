@@ -90,7 +90,7 @@ def fit_marginals(
     """
     if not isinstance(marginals, MarginalSet):
         raise JointPMFError(f"marginals must be a MarginalSet, not {type(marginals).__name__}")
-    rank = checked_rank(rank)
+    given_rank = checked_rank(rank)
     one_of(method, ("auto", "aoadmm", "newton"), "method")
     search = checked_search(search)
     if not search.is_default:
@@ -101,7 +101,7 @@ def fit_marginals(
         identity = {
             "objective": "marginals",
             "marginals": marginals,
-            "rank": rank,
+            "rank": given_rank,
             "method": method,
             "search": search,
             "weighting": weights,
@@ -111,7 +111,7 @@ def fit_marginals(
         }
         generator, runs = generator_and_runs(checkpoint, identity, random_state)
         fit = CoupledFit(replace(loop, runs=runs), method, search.start)
-        solution = TableFit(fit, weighting, judge).run(marginals, rank, generator)
+        solution = TableFit(fit, weighting, judge).run(marginals, given_rank, generator)
     return replace(solution, source=FittedTo("marginals", n_marginals=len(marginals)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jointpmf.errors import JointPMFError, at_least_zero, whole_number
@@ -52,8 +53,7 @@ def watched_loop(
     """Give the loop of a fit: its limits, or the default ones, and what watches it."""
     if callback is not None and not callable(callback):
         raise JointPMFError(f"the callback must be callable, not {callback!r}")
-    max_iter = whole_number(defaults[0] if max_iter is None else max_iter, "max_iter", 0)
-    tol = at_least_zero(defaults[1] if tol is None else tol, "tol")
+    loop = checked_loop(max_iter, tol, defaults)
     with progress_bar("fitting", None, verbose) as advance:
 
         def watch(step: Step, point: Point) -> Any:
@@ -61,7 +61,15 @@ def watched_loop(
             advance(f"{stage}iteration {step.iteration}, objective {step.objective:.6g}")
             return callback is not None and callback(step, JointPMF.at(point, domain))
 
-        yield Loop(max_iter, tol, watch if verbose or callback is not None else None)
+        yield replace(loop, callback=watch if verbose or callback is not None else None)
+
+
+def checked_loop(max_iter: Any, tol: Any, defaults: tuple[int, float]) -> Loop:
+    """Return a loop with these limits, or the default ones where they are None."""
+    return Loop(
+        whole_number(defaults[0] if max_iter is None else max_iter, "max_iter", 0),
+        at_least_zero(defaults[1] if tol is None else tol, "tol"),
+    )
 
 
 def in_stage(loop: Loop, stage: str) -> Loop:
@@ -69,9 +77,4 @@ def in_stage(loop: Loop, stage: str) -> Loop:
     if loop.callback is None:
         return loop
     told = loop.callback
-    return Loop(
-        loop.max_iter,
-        loop.tol,
-        lambda step, point: told(step._replace(stage=stage), point),
-        loop.runs,
-    )
+    return replace(loop, callback=lambda step, point: told(step._replace(stage=stage), point))

@@ -43,8 +43,11 @@ def fit_subsets(
     generator: np.random.Generator,
 ) -> Solution:
     """Return the least-squares fit to all marginals of an order, weighted by their counts."""
-    is_known = rank is not None and isinstance(source, Table)
-    if is_known and is_cheaper_implicitly(source.codes, rank, objective.order):
+    if (
+        rank is not None
+        and isinstance(source, Table)
+        and is_cheaper_implicitly(source.codes, rank, objective.order)
+    ):
         return _fit_implicitly(source, rank, objective, fit, generator)
     return fit_counted(source.marginals(objective.order), rank, fit, generator)
 

@@ -7,7 +7,7 @@ distribution of every variable there, are the components of a start.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import block_diag, csr_array, eye_array, sparray
@@ -40,7 +40,19 @@ TAIL = 1e-4
 """Probability beyond which no point lies, on either side of a factor."""
 
 
-def neighbour_kernel(rows: TableRows, bandwidth: float) -> sparray:
+class Counted(Protocol):
+    """Rows whose levels were counted, wherever they are."""
+
+    @property
+    def domain(self) -> Domain:
+        """What can happen."""
+
+    @property
+    def marginal(self) -> np.ndarray:
+        """The probability of each level of each variable."""
+
+
+def neighbour_kernel(rows: Counted, bandwidth: float) -> sparray:
     """Return how counts of ordered variables spread to neighbouring levels (docs/math.md, eq. 25).
 
     Column j says where a count of level j goes: K(i, j) ∝ P(i) exp(−(i − j)² / 2 bandwidth²).
@@ -63,7 +75,7 @@ def is_ordered(variable: Variable) -> bool:
     return variable.values is not None and bool((np.diff(variable.values) > 0).all())
 
 
-def _popularity(rows: TableRows, n: int) -> np.ndarray:
+def _popularity(rows: Counted, n: int) -> np.ndarray:
     first, end = rows.domain.offsets[n : n + 2]
     return rows.marginal[first:end] + LEAST_POPULAR
 

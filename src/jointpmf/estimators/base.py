@@ -1,0 +1,178 @@
+"""What all estimators share: the parameters, reading tables, and the fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from jointpmf.data.encoding import Codes, encode
+from jointpmf.domain import MISSING, Domain, Variable
+from jointpmf.errors import JointPMFError
+from jointpmf.estimators.tables import (
+    column_names,
+    free_name,
+    is_frame,
+    missing_code_of,
+    n_bins_of,
+    n_rows,
+    renamed,
+    seed_of,
+)
+from jointpmf.fit.rank_by_rows import default_smoothing
+from jointpmf.fit.rows import fit_rows
+from jointpmf.fit.settings import Coupled, Likelihood, Objective, Search, checked_objective
+
+if TYPE_CHECKING:
+    from jointpmf.data.binning import Bins
+    from jointpmf.fit.solution import Solution
+    from jointpmf.pmf import JointPMF
+
+_MAX_BINS, _BINS_POWER = 10, 0.25
+"""Parts that a column is cut into by default: at most, and as a power of the number of rows."""
+
+_TOL = 1e-8
+"""The improvement below which a fit of a given rank has converged."""
+
+
+class PMFBase(BaseEstimator):  # type: ignore[misc]
+    """What all of them share: the parameters, reading tables, and the fit."""
+
+    _max_levels = 20
+    """A column with more different numbers is cut into bins."""
+
+    def __init__(
+        self,
+        rank: int | str = "auto",
+        *,
+        objective: str | Objective = "likelihood",
+        smoothing: float | None = None,
+        bins: Bins | str | None = "auto",
+        n_starts: int = 1,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.rank = rank
+        self.objective = objective
+        self.smoothing = smoothing
+        self.bins = bins
+        self.n_starts = n_starts
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def is_by_likelihood(self) -> bool:
+        """Whether rows are fitted by maximum likelihood."""
+        return isinstance(checked_objective(self.objective), Likelihood)
+
+    @property
+    def _emphasis(self) -> int | None:
+        """How often a target counts; None is what helps to tell its levels."""
+        return None
+
+    def __sklearn_tags__(self) -> Tags:
+        """Say that categories, text and missing values are welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+    def _learned(
+        self, X: Any, y: Variable | None, y_codes: Any, weights: np.ndarray | None
+    ) -> Codes:
+        """Fit the joint of the columns, and of the target if there is one; return their codes."""
+        codes = self._learned_codes(X, weights)
+        self.domain_ = codes.domain
+        target = None
+        if y is not None:
+            target = free_name("target", codes.domain)
+            domain = Domain([*codes.domain, replace(y, name=target)])
+            codes = Codes(domain, np.column_stack([codes.array, y_codes]))
+        self._keep(self._solution(codes, target, weights))
+        return codes
+
+    def _learned_codes(self, X: Any, weights: np.ndarray | None) -> Codes:
+        """Return the codes of rows from which the levels are learned."""
+        self._missing_code = missing_code_of(X)
+        return encode(
+            X,
+            bins=self._bins(n_rows(X) if weights is None else weights.sum()),
+            max_levels=self._max_levels,
+            missing_code=self._missing_code,
+        )
+
+    def _keep(self, solution: Solution) -> None:
+        self.solution_ = solution
+        self.pmf_: JointPMF = solution.pmf
+        self.n_iter_ = max(solution.n_iter, 1)
+
+    def _bins(self, n_rows: float) -> Bins | None:
+        if not isinstance(self.bins, str):
+            return self.bins
+        if self.bins != "auto":
+            raise JointPMFError(f"bins must be 'auto', a number or a mapping, not {self.bins!r}")
+        return n_bins_of(n_rows, _BINS_POWER, _MAX_BINS)
+
+    def _solution(self, codes: Any, target: str | None, weights: Any) -> Solution:
+        objective = self._checked_objective()
+        if isinstance(objective, Likelihood):
+            emphasis = self._emphasis if target is not None else None
+            objective = replace(objective, target=target, emphasis=emphasis)
+        tol = self.tol
+        if not isinstance(self.rank, str):
+            tol = _TOL if tol is None else tol
+            if isinstance(objective, Likelihood):
+                objective = replace(objective, target=None, emphasis=None)
+        return fit_rows(
+            codes,
+            self.rank,
+            objective=objective,
+            search=Search(n_starts=self.n_starts),
+            max_iter=self.max_iter,
+            tol=tol,
+            sample_weight=weights,
+            random_state=seed_of(self.random_state),
+            verbose=self.verbose,
+        )
+
+    def _checked_objective(self) -> Objective:
+        """Return the objective, with what the estimators smooth by default."""
+        objective = checked_objective(self.objective)
+        if isinstance(objective, Coupled):
+            return objective
+        smoothing = objective.smoothing if self.smoothing is None else self.smoothing
+        if smoothing is None and not isinstance(self.rank, str):
+            smoothing = default_smoothing()
+        return replace(objective, smoothing=smoothing, towards=objective.towards or "marginal")
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        """Return a table as it is, or anything else as an array, after scikit-learn's checks."""
+        if is_frame(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            if not n_rows(X) or not X.shape[1]:
+                raise JointPMFError(f"the table is empty: its shape is {X.shape}")
+            by_place = not reset and not hasattr(self, "feature_names_in_")
+            is_text = all(isinstance(name, str) for name in column_names(X))
+            return renamed(X) if by_place or not is_text else X
+        return validate_data(
+            self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", accept_sparse=False
+        )
+
+    def _codes(self, X: Any) -> Codes:
+        """Return codes of new rows; what the model does not know is missing, the target too."""
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        codes = encode(X, self.domain_, unknown="missing", missing_code=self._missing_code)
+        if len(self.pmf_.domain) == len(self.domain_):
+            return codes
+        unknown = np.full((codes.n_rows, 1), MISSING, codes.array.dtype)
+        return Codes(self.pmf_.domain, np.hstack([codes.array, unknown]))
