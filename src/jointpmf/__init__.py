@@ -11,14 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jointpmf.data import datasets as datasets
-    from jointpmf.data.encoding import Codes, encode
-    from jointpmf.data.ratings import (
-        Ratings,
-        coverage,
-        pivot_ratings,
-        recommend,
-        with_unrated_items,
-    )
+    from jointpmf.data.codes import Codes
+    from jointpmf.data.encode import encode
+    from jointpmf.data.pivot import pivot_ratings
+    from jointpmf.data.ratings import Ratings
     from jointpmf.domain import MISSING, Domain, Variable
     from jointpmf.errors import JointPMFError
     from jointpmf.estimators import PMFClassifier, PMFEstimator, PMFImputer, PMFRegressor
@@ -28,6 +24,7 @@ if TYPE_CHECKING:
     from jointpmf.fit.coupled import fit_marginals
     from jointpmf.fit.forecast import Plan, plan
     from jointpmf.fit.rows import fit_rows
+    from jointpmf.fit.unrated import with_unrated_items
     from jointpmf.judge.identifiability import (
         ErrorLimits,
         Identifiability,
@@ -44,9 +41,12 @@ if TYPE_CHECKING:
     )
     from jointpmf.judge.rank import BootstrapTest, RankCurve, bootstrap_test, choose_rank
     from jointpmf.judge.summary import Summary, summary
-    from jointpmf.marginals.marginal_set import Marginal, MarginalCounts, MarginalSet
+    from jointpmf.marginals.counts import MarginalCounts
+    from jointpmf.marginals.marginal import Marginal
+    from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.pmf import JointPMF, average, load, random_pmf
     from jointpmf.predict.impute import impute
+    from jointpmf.predict.recommend import coverage, recommend
     from jointpmf.show import plots as plots
     from jointpmf.solvers.loop import Solution, Status
 
@@ -59,7 +59,8 @@ _NAMES_OF = {
     "fit.batches": ["fit_batches"],
     "fit.cells": ["fit_cells"],
     "domain": ["MISSING", "Domain", "Variable"],
-    "data.encoding": ["Codes", "encode"],
+    "data.codes": ["Codes"],
+    "data.encode": ["encode"],
     "errors": ["JointPMFError"],
     "estimators": ["PMFClassifier", "PMFEstimator", "PMFImputer", "PMFRegressor"],
     "fit.coupled": ["fit_marginals"],
@@ -75,10 +76,15 @@ _NAMES_OF = {
         "tensor_error",
     ],
     "fit.rows": ["fit_rows"],
-    "marginals.marginal_set": ["Marginal", "MarginalCounts", "MarginalSet"],
+    "marginals.counts": ["MarginalCounts"],
+    "marginals.marginal": ["Marginal"],
+    "marginals.marginal_set": ["MarginalSet"],
     "pmf": ["JointPMF", "average", "load", "random_pmf"],
     "judge.rank": ["BootstrapTest", "RankCurve", "bootstrap_test", "choose_rank"],
-    "data.ratings": ["Ratings", "coverage", "pivot_ratings", "recommend", "with_unrated_items"],
+    "data.pivot": ["pivot_ratings"],
+    "data.ratings": ["Ratings"],
+    "predict.recommend": ["coverage", "recommend"],
+    "fit.unrated": ["with_unrated_items"],
     "solvers.loop": ["Solution", "Status"],
     "judge.summary": ["Summary", "summary"],
 }

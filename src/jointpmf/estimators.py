@@ -21,15 +21,22 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from jointpmf.data.binning import Bins
-from jointpmf.data.encoding import Codes, check_is_domain, encode
-from jointpmf.domain import MISSING, Domain, Variable
-from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
+from jointpmf.data.codes import Codes, checked_weights
+from jointpmf.data.encode import encode
+from jointpmf.domain import MISSING, Domain, Variable, check_is_domain
+from jointpmf.errors import (
+    JointPMFError,
+    at_least_zero,
+    one_of,
+    seeded_generator,
+    shown,
+    whole_number,
+)
 from jointpmf.fit.automatic import SMOOTHINGS, emphasis_of, fit_auto
 from jointpmf.fit.plan import FitData, FitPlan
 from jointpmf.fit.progress import iteration_bar
 from jointpmf.fit.rows import fit_rows, loop_options
-from jointpmf.marginals.marginal_set import checked_weights
-from jointpmf.pmf import JointPMF, seeded_generator
+from jointpmf.pmf import JointPMF
 from jointpmf.predict.impute import impute
 from jointpmf.rows.distributed import engine_of
 from jointpmf.rows.table import ColumnRows

@@ -17,16 +17,14 @@ from typing import Any
 import numpy as np
 
 from jointpmf.compiled import loops as kernels
-from jointpmf.data.encoding import Codes, decode, encode
+from jointpmf.data.codes import Codes, checked_weights
+from jointpmf.data.decode import decode
+from jointpmf.data.encode import encode
 from jointpmf.domain import Domain, Variable, text_of
-from jointpmf.errors import JointPMFError, whole_number
-from jointpmf.marginals.marginal_set import (
-    Marginal,
-    MarginalSet,
-    checked_weights,
-    names_of_order,
-    positions_of,
-)
+from jointpmf.errors import JointPMFError, seeded_generator, whole_number
+from jointpmf.marginals.counting import names_of_order, positions_of
+from jointpmf.marginals.marginal import Marginal
+from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.model_file import read_model, write_model
 from jointpmf.show.html import bars, element, fragment, html_table, name_of, percent
 from jointpmf.threads import one_blas_thread, row_blocks, run_all
@@ -495,16 +493,6 @@ def average(pmfs: Sequence[JointPMF], weights: Any = None) -> JointPMF:
     parts = [share * pmf.weights for share, pmf in zip(shares / shares.sum(), pmfs, strict=True)]
     factors = [np.hstack(same) for same in zip(*(pmf.factors for pmf in pmfs), strict=True)]
     return JointPMF(pmfs[0].domain, np.concatenate(parts), factors)
-
-
-def seeded_generator(random_state: Any) -> np.random.Generator:
-    """Return the generator that a seed, a generator or None stands for."""
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise JointPMFError(
-            f"random_state must be a whole number or a numpy Generator, not {random_state!r}"
-        ) from None
 
 
 def random_pmf(domain: Domain, rank: int, random_state: Any = None) -> JointPMF:

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jointpmf as jp
-from jointpmf.data.encoding import Codes, decode, encode, filled
+from jointpmf.data.codes import Codes
+from jointpmf.data.decode import decode, filled
+from jointpmf.data.encode import encode
 
 TABLES = {
     "pandas": lambda cells: pd.DataFrame({"x0": cells}),

@@ -12,14 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jointpmf as jp
-from jointpmf.data.ratings import (
-    Ratings,
-    coverage,
-    pivot_ratings,
-    recommend,
-    shortest_ranges,
-    with_unrated_items,
-)
+from jointpmf.data.pivot import pivot_ratings
+from jointpmf.data.ratings import Ratings
+from jointpmf.fit.unrated import with_unrated_items
+from jointpmf.predict.recommend import coverage, recommend, shortest_ranges
 from support import oracle
 
 BACKENDS = {"polars": pl.DataFrame, "pandas": pd.DataFrame, "pyarrow": pa.Table}

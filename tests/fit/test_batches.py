@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import jointpmf as jp
-from jointpmf.data.encoding import LevelUnion
+from jointpmf.data.levels import LevelCollector
 from jointpmf.fit import batches as batches_module
 from jointpmf.fit.plan import FitPlan
 from jointpmf.fit.rows import loop_options
@@ -314,11 +314,11 @@ def together(tables):
 class TestLevels:
     @pytest.mark.parametrize("tables", LIKE.values(), ids=LIKE)
     def test_levels_are_those_of_all_batches_together(self, tables):
-        union = LevelUnion()
-        assert sum(map(union.add, tables)) == sum(map(len, tables))
+        collector = LevelCollector()
+        assert sum(map(collector.add, tables)) == sum(map(len, tables))
         wanted = jp.encode(together(tables)).domain
-        assert union.domain() == wanted
-        types = [[type(level) for level in variable.levels] for variable in union.domain()]
+        assert collector.domain() == wanted
+        types = [[type(level) for level in variable.levels] for variable in collector.domain()]
         assert types == [[type(level) for level in variable.levels] for variable in wanted]
 
     def test_batches_may_lack_columns_and_have_them_in_any_order(self):

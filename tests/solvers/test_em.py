@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import jointpmf as jp
 from jointpmf import threads
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.rows.table import SMALLEST, Rows
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.loop import iterate

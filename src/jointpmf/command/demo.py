@@ -12,8 +12,9 @@ from rich.progress import Progress
 from rich.syntax import Syntax
 from rich.table import Table
 
+from jointpmf.data.codes import Codes
 from jointpmf.data.datasets import anes96
-from jointpmf.data.encoding import Codes, encode
+from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING
 from jointpmf.fit.coupled import fit_marginals
 from jointpmf.marginals.marginal_set import MarginalSet

@@ -13,17 +13,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointpmf.data.encoding import Bins, Codes, encode
+from jointpmf.data.binning import Bins
+from jointpmf.data.codes import Codes, checked_weights
+from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING, Domain
-from jointpmf.errors import at_least_zero, whole_number
+from jointpmf.errors import at_least_zero, seeded_generator, whole_number
 from jointpmf.fit.checkpoint import Checkpoint
 from jointpmf.fit.coupled import fit_marginals
 from jointpmf.fit.plan import FitData, FitPlan, check_table
 from jointpmf.fit.progress import progress_bar
 from jointpmf.fit.rows import loop_options
-from jointpmf.marginals.marginal_set import MarginalSet, checked_weights
-from jointpmf.model_file import PathLike
-from jointpmf.pmf import average, seeded_generator
+from jointpmf.marginals.marginal_set import MarginalSet
+from jointpmf.output import PathLike
+from jointpmf.pmf import average
 from jointpmf.rows.table import Rows, distinct_codes, mean_log_likelihood
 from jointpmf.solvers.held_out import HeldOut
 from jointpmf.solvers.loop import Callback, Restart, Solution, Status

@@ -10,14 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from jointpmf.data.encoding import Codes, LevelUnion, check_is_domain, encode
-from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
+from jointpmf.data.codes import Codes
+from jointpmf.data.encode import encode
+from jointpmf.data.levels import LevelCollector, LevelRules
+from jointpmf.domain import Domain, check_is_domain
+from jointpmf.errors import (
+    JointPMFError,
+    at_least_zero,
+    one_of,
+    seeded_generator,
+    shown,
+    whole_number,
+)
 from jointpmf.fit.plan import FitData, FitPlan, check_table
 from jointpmf.fit.rows import LIKELIHOOD_STARTS, loop_options
 from jointpmf.fit.subsets import check_countable, fit_counted
-from jointpmf.marginals.marginal_set import MarginalCounts, names_of_order
-from jointpmf.pmf import JointPMF, seeded_generator
+from jointpmf.marginals.counting import names_of_order
+from jointpmf.marginals.counts import MarginalCounts
+from jointpmf.pmf import JointPMF
 from jointpmf.rows.parts import (
     PartedRows,
     check_levels,
@@ -40,6 +50,15 @@ MIXED_BLOCKS = 4
 
 STEPS_LIFT = 1e-4
 """Part of the marginals in a start that steps over all rows have found: nothing may be zero."""
+
+_LEVELS = LevelRules(
+    too_many_numbers=(
+        "column {name!r} has more than {max_numbers} distinct numbers: give a domain in which it "
+        "is binned, such as encode(some rows, bins={{{name!r}: 8}}).domain"
+    ),
+    empty="the batches are empty: there is nothing to learn the levels from",
+)
+"""How the levels of batches are learned where no domain is given."""
 
 
 def fit_batches(
@@ -168,14 +187,14 @@ class _Batches:
                 "batches that can be read only once, such as a generator, need a domain: pass "
                 "domain=, or a list of tables, or a function that returns a new generator"
             )
-        union, n_rows = LevelUnion(), 0
+        collector, n_rows = LevelCollector(_LEVELS), 0
         for k, table in enumerate(self._tables()):
             try:
-                n_rows += union.add(table)
+                n_rows += collector.add(table)
             except JointPMFError as error:
                 raise JointPMFError(f"batch {k}: {error}") from None
         self._n_rows = n_rows
-        return union.domain()
+        return collector.domain()
 
     def codes(self, domain: Domain) -> Iterator[Codes]:
         """Yield the codes of each batch."""

@@ -16,15 +16,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointpmf.data.encoding import Bins, Codes, encode, some_cells
-from jointpmf.data.ratings import Ratings, with_unrated_items
+from jointpmf.data.binning import Bins
+from jointpmf.data.codes import Codes, checked_weights, some_cells
+from jointpmf.data.encode import encode
+from jointpmf.data.ratings import Ratings
 from jointpmf.domain import MISSING, Domain
-from jointpmf.errors import JointPMFError, one_of, whole_number
+from jointpmf.errors import JointPMFError, one_of, seeded_generator, whole_number
 from jointpmf.fit.plan import FitData, FitPlan, hiding_cells
 from jointpmf.fit.progress import progress_bar
 from jointpmf.fit.rows import loop_options
-from jointpmf.marginals.marginal_set import checked_weights
-from jointpmf.pmf import JointPMF, average, seeded_generator
+from jointpmf.fit.unrated import with_unrated_items
+from jointpmf.pmf import JointPMF, average
 from jointpmf.rows.table import mean_log_likelihood
 from jointpmf.solvers.held_out import Answers, HeldOutCells
 from jointpmf.solvers.loop import Restart, Solution, Status

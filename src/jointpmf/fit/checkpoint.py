@@ -25,13 +25,14 @@ from safetensors.numpy import load as tensors_in
 from safetensors.numpy import save
 
 from jointpmf import __version__
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError, shown, whole_number
+from jointpmf.errors import JointPMFError, seeded_generator, shown, whole_number
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.marginals.tables import SparseTable
-from jointpmf.model_file import PathLike, atomic_output, header_and_numbers, reason_of, with_header
-from jointpmf.pmf import JointPMF, seeded_generator
+from jointpmf.model_file import header_and_numbers, with_header
+from jointpmf.output import PathLike, atomic_output, reason_of
+from jointpmf.pmf import JointPMF
 
 logger = logging.getLogger("jointpmf")
 

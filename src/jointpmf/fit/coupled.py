@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError, at_least_zero, one_of, whole_number
+from jointpmf.errors import JointPMFError, at_least_zero, one_of, seeded_generator, whole_number
 from jointpmf.fit.checkpoint import Checkpoint
 from jointpmf.judge.identifiability import is_determined
 from jointpmf.marginals.marginal_set import MarginalSet
-from jointpmf.model_file import PathLike
-from jointpmf.pmf import JointPMF, seeded_generator
+from jointpmf.output import PathLike
+from jointpmf.pmf import JointPMF
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.auto import SweepsThenNewton
 from jointpmf.solvers.curvature import Curvature

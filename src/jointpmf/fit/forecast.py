@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpstrf
 
 from jointpmf.compiled.vectors import LANES
-from jointpmf.data.encoding import Codes, code_dtype
+from jointpmf.data.codes import Codes, code_dtype
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, one_of, whole_number
 from jointpmf.fit.coupled import FEW_SWEEPS, MANY_PARAMETERS, MANY_SWEEPS
@@ -28,7 +28,7 @@ from jointpmf.fit.subsets import MOST_TABLES, N_RANDOM, is_better_implicit, n_ta
 from jointpmf.judge.identifiability import MAX_PARAMETERS, N_POINTS, is_determined
 from jointpmf.marginals.counting import count_tables
 from jointpmf.marginals.marginal_set import MarginalSet
-from jointpmf.marginals.tables import SMALLEST_SPARSE
+from jointpmf.marginals.tables import TableLimits
 from jointpmf.pmf import JointPMF, random_pmf
 from jointpmf.rows.table import CHUNK_BYTES, MAX_CHUNKS, MOST_LISTED, ColumnRows, Rows, cell_dtype
 from jointpmf.solvers.aoadmm import AOADMM
@@ -264,7 +264,7 @@ class _Table:
     def cells_held(self, order: int) -> int:
         """Return the cells of a table that are in memory: of a large one, those that were seen."""
         n_cells = int(self.levels**order)
-        return n_cells if n_cells < SMALLEST_SPARSE else min(n_cells, self.n_rows)
+        return n_cells if n_cells < TableLimits.smallest_sparse else min(n_cells, self.n_rows)
 
     def narrow(self, order: int) -> _Table:
         """Return a table of so few variables that all of its subsets are quickly looked at."""

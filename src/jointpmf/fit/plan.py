@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from jointpmf.data.encoding import Codes, encode
+from jointpmf.data.codes import Codes
+from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING, Domain
 from jointpmf.errors import JointPMFError, listing
 from jointpmf.fit.checkpoint import CheckpointError

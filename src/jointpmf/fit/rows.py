@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from jointpmf.data.encoding import Bins, encode
+from jointpmf.data.binning import Bins
+from jointpmf.data.codes import checked_weights
+from jointpmf.data.encode import encode
 from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError, at_least_zero, one_of, whole_number
+from jointpmf.errors import JointPMFError, at_least_zero, one_of, seeded_generator, whole_number
 from jointpmf.fit.checkpoint import Checkpoint, CheckpointError
 from jointpmf.fit.plan import (
     FitData,
@@ -23,9 +25,8 @@ from jointpmf.fit.plan import (
     splitter,
 )
 from jointpmf.fit.subsets import fit_counted, fit_subsets
-from jointpmf.marginals.marginal_set import checked_weights
-from jointpmf.model_file import PathLike
-from jointpmf.pmf import JointPMF, average, seeded_generator
+from jointpmf.output import PathLike
+from jointpmf.pmf import JointPMF, average
 from jointpmf.rows.distributed import distributed_rows, engine_of
 from jointpmf.rows.parts import fit_parted_rows
 from jointpmf.rows.table import TableRows, mean_log_likelihood

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError, whole_number
+from jointpmf.errors import JointPMFError, seeded_generator, whole_number
 from jointpmf.fit.checkpoint import Checkpoint
 from jointpmf.fit.coupled import (
     COUPLED_STARTS,
@@ -26,8 +26,8 @@ from jointpmf.fit.coupled import (
 )
 from jointpmf.judge.identifiability import MAX_PARAMETERS
 from jointpmf.marginals.marginal_set import MarginalSet
-from jointpmf.model_file import PathLike
-from jointpmf.pmf import JointPMF, seeded_generator
+from jointpmf.output import PathLike
+from jointpmf.pmf import JointPMF
 from jointpmf.rows.table import ColumnRows
 from jointpmf.solvers.curvature import Curvature
 from jointpmf.solvers.implicit import REFRESH, ImplicitLeastSquares

@@ -15,11 +15,12 @@ from itertools import combinations, pairwise, product
 import numpy as np
 from scipy.linalg.lapack import dpstrf
 
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError, whole_number
-from jointpmf.marginals.marginal_set import MarginalSet, names_of_order, positions_of
-from jointpmf.pmf import JointPMF, seeded_generator
+from jointpmf.errors import JointPMFError, seeded_generator, whole_number
+from jointpmf.marginals.counting import names_of_order, positions_of
+from jointpmf.marginals.marginal_set import MarginalSet
+from jointpmf.pmf import JointPMF
 from jointpmf.show.html import element, facts, fragment, number_text
 from jointpmf.solvers.curvature import Curvature, Tangent
 from jointpmf.solvers.point import Point

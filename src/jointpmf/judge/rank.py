@@ -11,15 +11,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointpmf.data.encoding import Bins, Codes, encode
+from jointpmf.data.binning import Bins
+from jointpmf.data.codes import Codes, checked_weights
+from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING, Domain
-from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
+from jointpmf.errors import (
+    JointPMFError,
+    at_least_zero,
+    one_of,
+    seeded_generator,
+    shown,
+    whole_number,
+)
 from jointpmf.fit.plan import FitData, FitPlan, badness, check_table, some_rows
 from jointpmf.fit.progress import progress_bar
 from jointpmf.fit.rows import loop_options
 from jointpmf.judge.summary import CRITERIA, information_criteria, n_free_parameters
-from jointpmf.marginals.marginal_set import checked_weights
-from jointpmf.pmf import JointPMF, seeded_generator
+from jointpmf.pmf import JointPMF
 from jointpmf.rows.table import Rows, log_likelihoods, mean_log_likelihood
 from jointpmf.show.html import (
     Chart,

@@ -23,7 +23,7 @@ from jointpmf.compiled.vectors import (
     multiply_long_row,
     multiply_row,
 )
-from jointpmf.data.encoding import Codes, code_dtype
+from jointpmf.data.codes import Codes, code_dtype
 from jointpmf.domain import MISSING, Domain
 from jointpmf.pmf import JointPMF
 from jointpmf.solvers.least_squares import aligned_zeros

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jointpmf.data.encoding import Codes, encode
+from jointpmf.data.codes import Codes
+from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING, text_of
-from jointpmf.errors import JointPMFError, shown
+from jointpmf.errors import JointPMFError, seeded_generator, shown
 from jointpmf.judge.information import component_information, pairwise_mutual_information
 from jointpmf.judge.rank import RankCurve
 from jointpmf.marginals.marginal_set import MarginalSet
-from jointpmf.pmf import JointPMF, seeded_generator
+from jointpmf.pmf import JointPMF
 from jointpmf.solvers.loop import Restart, Solution
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import numpy as np
 from jointpmf.domain import Domain
 from jointpmf.fit.checkpoint import Arrays, Checkpoint, SavedRun
 from jointpmf.marginals.marginal_set import MarginalSet
-from jointpmf.model_file import PathLike
+from jointpmf.output import PathLike
 from jointpmf.pmf import JointPMF
 from jointpmf.show.html import Html, element, facts, fragment, number_text
 from jointpmf.solvers.point import Point

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.fit.plan import LIFT, FitPlan
 from jointpmf.pmf import JointPMF
 from jointpmf.rows.table import ColumnRows, Stacks, TableRows, marginal_of_counts

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jointpmf as jp
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.rows.table import Rows
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.loop import iterate

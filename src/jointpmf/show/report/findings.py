@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes, checked_weights
 from jointpmf.domain import MISSING, Domain, Variable, text_of
 from jointpmf.judge.identifiability import MAX_SEARCHED, Identifiability, identifiability
 from jointpmf.judge.rank import RankCurve
 from jointpmf.judge.summary import component_entropies, n_free_parameters
-from jointpmf.marginals.marginal_set import MarginalCounts, MarginalSet, checked_weights
+from jointpmf.marginals.counts import MarginalCounts
+from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.model_file import ModelFile
 from jointpmf.pmf import JointPMF, posterior_of_rows
 from jointpmf.show.html import count_text, number_text, percent, shortened

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from jointpmf import __version__
-from jointpmf.data.encoding import encode
+from jointpmf.data.encode import encode
 from jointpmf.domain import Domain, text_of
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.judge.rank import RankCurve, curve_html
-from jointpmf.model_file import PathLike, atomic_output, checked_path
+from jointpmf.output import PathLike, atomic_output, checked_path
 from jointpmf.show.html import (
     Chart,
     Html,

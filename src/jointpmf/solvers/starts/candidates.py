@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jointpmf.compiled import least_squares as kernels
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.marginals.counting import count_tables
