@@ -4,6 +4,7 @@ import io
 import json
 import math
 import re
+from functools import partial
 from html.parser import HTMLParser
 
 import numpy as np
@@ -16,6 +17,7 @@ from jointpmf.command.arguments import ranks_of
 from jointpmf.command.demo import BINS
 from jointpmf.command.main import main
 from jointpmf.data.datasets import anes96
+from jointpmf.data.table_files import open_table
 from jointpmf.model_file import write_model
 from jointpmf.show.report import findings
 from jointpmf.show.report.findings import Subject, Tally, comparison, findings_of, telling_levels
@@ -691,7 +693,8 @@ class TestCommand:
 
     def test_batches_give_the_page_of_the_whole(self, folder, capsys, monkeypatch):
         assert self.run("m.safetensors", "rows.csv", "-o", "whole.html") == 0
-        monkeypatch.setattr("jointpmf.data.table_files.BATCH_BYTES", 200)
+        small = partial(open_table, batch_bytes=200)
+        monkeypatch.setattr("jointpmf.command.report.open_table", small)
         assert self.run("m.safetensors", "rows.csv", "-o", "parts.html") == 0
         assert (folder / "whole.html").read_bytes() == (folder / "parts.html").read_bytes()
 
