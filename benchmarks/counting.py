@@ -6,8 +6,7 @@ import numpy as np
 
 import jointpmf as jp
 from benchmarks.measure import print_lines, seconds
-from jointpmf.marginals.counting import count_tables
-from jointpmf.marginals.marginal_set import names_of_order, positions_of
+from jointpmf.marginals.counting import count_tables, names_of_order, positions_of
 from jointpmf.threads import limited_to, n_threads
 
 N_ROWS, N_VARIABLES, SIZE, MISSING_PART = 10**6, 10, 10, 0.3

@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 import jointpmf as jp
 from benchmarks.likelihood import planted
 from benchmarks.measure import print_lines
-from jointpmf.data.encoding import decode
+from jointpmf.data.decode import decode
 from jointpmf.rows.distributed import distributed_rows
 from jointpmf.rows.parts import PartedRows
 from jointpmf.rows.table import AnyRows, rows_of_codes

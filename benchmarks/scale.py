@@ -24,7 +24,7 @@ from jointpmf.solvers.em import EM
 from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.point import Point
-from jointpmf.solvers.starts.candidates import random_point
+from jointpmf.solvers.starts.random import random_point
 from jointpmf.threads import n_threads, one_blas_thread
 
 Line = tuple[str, str, str, str]

@@ -17,7 +17,7 @@ from tests.support import oracle
 
 import jointpmf as jp
 from benchmarks.measure import gemm_flops, peak_bytes, print_lines, seconds
-from jointpmf.marginals import tables as tables_module
+from jointpmf.marginals.tables import TableLimits
 from jointpmf.solvers import aoadmm
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.least_squares import CoupledLeastSquares
@@ -65,10 +65,9 @@ def quadruples() -> list[Line]:
     source, rows = jester_rows()
     domain = jp.Domain.of_sizes([21] * 10)
     sparse = jp.MarginalSet.from_table(rows, order=4, domain=domain)
-    with patch.object(tables_module, "SPARSE_BELOW", 0.0):
-        dense = jp.MarginalSet(
-            domain, [jp.Marginal(m.names, np.asarray(m.table), n_obs=m.n_obs) for m in sparse]
-        )
+    dense = jp.MarginalSet.from_table(
+        rows, order=4, domain=domain, limits=TableLimits(sparse_below=0.0)
+    )
     cells = sum(m.table.size for m in dense)
     tables = {"dense": dense, "sparse": sparse}
     size = {kind: sum(m.table.nbytes for m in tables[kind]) for kind in tables}

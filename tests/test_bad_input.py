@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import jointpmf as jp
-from jointpmf.data.encoding import encode
+from jointpmf.data.encode import encode
 from jointpmf.marginals.tables import SparseTable
 
 DOMAIN = jp.Domain.of_sizes([2, 3], names=["a", "b"])

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jointpmf.data import datasets as datasets
-    from jointpmf.data.encoding import Codes, encode
-    from jointpmf.data.ratings import Ratings, coverage, pivot_ratings, recommend
+    from jointpmf.data.codes import Codes
+    from jointpmf.data.encode import encode
+    from jointpmf.data.pivot import pivot_ratings
+    from jointpmf.data.ratings import Ratings
     from jointpmf.domain import MISSING, Domain, Variable
     from jointpmf.errors import JointPMFError
     from jointpmf.estimators.density import PMFEstimator
@@ -37,9 +39,12 @@ if TYPE_CHECKING:
     )
     from jointpmf.judge.rank import choose_rank
     from jointpmf.judge.summary import summary
-    from jointpmf.marginals.marginal_set import Marginal, MarginalCounts, MarginalSet
+    from jointpmf.marginals.counts import MarginalCounts
+    from jointpmf.marginals.marginal import Marginal
+    from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.pmf import JointPMF, average, load, random_pmf
     from jointpmf.predict.impute import impute
+    from jointpmf.predict.recommend import coverage, recommend
     from jointpmf.rows.reading import Files
     from jointpmf.show import plots as plots
     from jointpmf.solvers.loop import Status
@@ -51,9 +56,14 @@ logging.getLogger("jointpmf").addHandler(logging.NullHandler())
 _NAMES_OF = {
     "domain": ["Domain", "MISSING", "Variable"],
     "errors": ["JointPMFError"],
-    "data.encoding": ["Codes", "encode"],
-    "data.ratings": ["Ratings", "coverage", "pivot_ratings", "recommend"],
-    "marginals.marginal_set": ["Marginal", "MarginalCounts", "MarginalSet"],
+    "data.codes": ["Codes"],
+    "data.encode": ["encode"],
+    "data.pivot": ["pivot_ratings"],
+    "data.ratings": ["Ratings"],
+    "predict.recommend": ["coverage", "recommend"],
+    "marginals.counts": ["MarginalCounts"],
+    "marginals.marginal": ["Marginal"],
+    "marginals.marginal_set": ["MarginalSet"],
     "pmf": ["JointPMF", "average", "load", "random_pmf"],
     "rows.reading": ["Files"],
     "solvers.loop": ["Status"],

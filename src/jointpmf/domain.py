@@ -256,6 +256,12 @@ class Domain:
         return Domain(tuple(self.variables[n] for n in self.indices(names)))
 
 
+def check_is_domain(domain: object) -> None:
+    """Raise if something else was given as a domain."""
+    if not isinstance(domain, Domain):
+        raise JointPMFError(f"a domain must be a Domain, not {shown(domain)}")
+
+
 def _name_list(names: Iterable[str]) -> list[str]:
     if isinstance(names, str):
         raise JointPMFError(f"give a list of names, such as [{names!r}], not the text {names!r}")
@@ -271,7 +277,7 @@ def check_distinct(names: Sequence[str], where: str) -> None:
         raise JointPMFError(f"{where} names {twice!r} twice")
 
 
-_TRUTHS = {"true": True, "false": False}
+_BOOLEANS = {"true": True, "false": False}
 
 
 def text_of(level: Any) -> str:
@@ -334,10 +340,10 @@ def matching_level(variable: Variable, text: str) -> Hashable | None:
     for level in variable.levels:
         if text_of(level) == text:
             return level
-    if (truth := _TRUTHS.get(text.lower())) is not None and any(
-        level is truth for level in variable.levels
+    if (boolean := _BOOLEANS.get(text.lower())) is not None and any(
+        level is boolean for level in variable.levels
     ):
-        return truth
+        return boolean
     number = number_in(text)
     if number is None:
         return None

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 
 class JointPMFError(ValueError):
     """Bad input, said in one sentence that names the variable, the level or the row.
@@ -68,3 +70,35 @@ def at_least_zero(number: Any, what: str) -> float:
     if not 0 <= value < math.inf:
         raise JointPMFError(f"{what} must be a number of at least 0, not {shown(number)}")
     return value
+
+
+def fraction(number: Any, what: str) -> float:
+    """Return a number from 0 to 1, or raise naming what it should have been."""
+    is_number = isinstance(number, Real) and not isinstance(number, bool)
+    if not is_number or not 0 <= float(number) <= 1:
+        raise JointPMFError(f"{what} must be a number from 0 to 1, not {shown(number)}")
+    return float(number)
+
+
+def rectangle(rows: Any, what: str, dtype: Any = None) -> np.ndarray:
+    """Return rows as an array, or raise if they do not all have the same length."""
+    try:
+        array = np.asarray(rows, dtype)
+        ragged = array.ndim == 1 and any(
+            isinstance(row, (list, tuple, np.ndarray)) for row in array
+        )
+    except ValueError:
+        ragged = True
+    if ragged:
+        raise JointPMFError(f"the rows of the {what} do not all have the same length")
+    return array
+
+
+def seeded_generator(random_state: Any) -> np.random.Generator:
+    """Return the generator that a seed, a generator or None stands for."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise JointPMFError(
+            f"random_state must be a whole number or a numpy Generator, not {random_state!r}"
+        ) from None

@@ -17,16 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointpmf.compiled import loops as kernels
-from jointpmf.data.encoding import Codes, decode, encode
+from jointpmf.data.codes import Codes, checked_weights
+from jointpmf.data.decode import decode
+from jointpmf.data.encode import encode
 from jointpmf.domain import Domain, Variable
 from jointpmf.errors import JointPMFError, whole_number
-from jointpmf.marginals.marginal_set import (
-    Marginal,
-    MarginalSet,
-    checked_weights,
-    names_of_order,
-    positions_of,
-)
+from jointpmf.marginals.counting import names_of_order, positions_of
+from jointpmf.marginals.marginal import Marginal
+from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.model_file import read_model, write_model
 from jointpmf.threads import one_blas_thread, row_blocks, run_all
 

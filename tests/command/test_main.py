@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ import jointpmf as jp
 from jointpmf.command import demo
 from jointpmf.command.main import app, main
 from jointpmf.data.datasets import anes96
+from jointpmf.data.table_files import open_table
 from jointpmf.model_file import read_about
 
 COMMAND = str(Path(sys.executable).with_name("jointpmf"))
@@ -211,6 +213,12 @@ def test_stdin_and_stdout_do_as_files(folder):
     assert scored.stdout.count(b"\n") == 301
 
 
+def small_batches(monkeypatch, **sizes):
+    """Let every command read its tables in small batches."""
+    for module in ("data.table_files", "command.fit", "command.report"):
+        monkeypatch.setattr(f"jointpmf.{module}.open_table", partial(open_table, **sizes))
+
+
 def test_larger_than_a_batch(folder, tmp_path, inside, monkeypatch):
     model, data = folder / "model.safetensors", folder / "survey.csv"
 
@@ -224,12 +232,12 @@ def test_larger_than_a_batch(folder, tmp_path, inside, monkeypatch):
         return [*found, inside("score", model, data, "--worst", 5)]
 
     at_once = everything()
-    monkeypatch.setattr("jointpmf.data.table_files.BATCH_CELLS", 280)
+    small_batches(monkeypatch, batch_bytes=280)
     assert everything() == at_once
 
 
 def test_a_bad_row_is_named_in_any_batch(folder, tmp_path, inside, monkeypatch):
-    monkeypatch.setattr("jointpmf.data.table_files.BATCH_CELLS", 280)
+    small_batches(monkeypatch, batch_bytes=280)
     bad = tmp_path / "bad.csv"
     bad.write_text((folder / "survey.csv").read_text() + "left,20,maybe,3\n")
     code, _, err = inside("score", folder / "model.safetensors", bad)
@@ -251,7 +259,7 @@ class TestMemory:
         monkeypatch.setattr("jointpmf.command.fit.FitJob._bytes_per_row", lambda *asked: 10**13)
         monkeypatch.setattr("jointpmf.rows.spool.BLOCK_BYTES", (4 + 16) * 50)
         monkeypatch.setattr("jointpmf.rows.parts.SAMPLE_ROWS", 100)
-        monkeypatch.setattr("jointpmf.data.table_files.BATCH_BYTES", 1000)
+        small_batches(monkeypatch, batch_bytes=1000)
 
     @pytest.mark.parametrize("memory", [(), ("--memory", "3GB")])
     def test_rows_on_disk_give_the_same_model(

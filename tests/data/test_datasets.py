@@ -17,8 +17,9 @@ import polars as pl
 import pooch
 import pytest
 
-from jointpmf.data import datasets
-from jointpmf.data.datasets import SOURCES, Archive, fetch_jester, fetch_movielens
+from jointpmf.data import downloads
+from jointpmf.data.datasets import SOURCES, fetch_jester, fetch_movielens
+from jointpmf.data.downloads import Archive
 from jointpmf.errors import JointPMFError
 
 DATA = os.environ.get("JOINTPMF_DATA")
@@ -52,9 +53,9 @@ def _nothing_outside(monkeypatch, tmp_path):
         monkeypatch.setenv(name, "127.0.0.1")
     closed = {
         key: Archive(one.file, one.unpacked, one.sha256, ("http://127.0.0.1:9/" + one.file,))
-        for key, one in datasets.ARCHIVES.items()
+        for key, one in downloads.ARCHIVES.items()
     }
-    monkeypatch.setattr(datasets, "ARCHIVES", closed)
+    monkeypatch.setattr(downloads, "ARCHIVES", closed)
 
 
 def write(path, text):
@@ -329,11 +330,11 @@ class Address(str):
 
 def offer(monkeypatch, key, content, *addresses):
     """Register a file of this content; where only the server is named, under its own name."""
-    one = datasets.ARCHIVES[key]
+    one = downloads.ARCHIVES[key]
     addresses = [f"{a}/{one.file}" if isinstance(a, Address) else a for a in addresses]
     sha256 = hashlib.sha256(content).hexdigest()
     monkeypatch.setitem(
-        datasets.ARCHIVES, key, Archive(one.file, one.unpacked, sha256, tuple(addresses))
+        downloads.ARCHIVES, key, Archive(one.file, one.unpacked, sha256, tuple(addresses))
     )
     return sha256
 
@@ -431,7 +432,7 @@ class TestDownload:
 
             return start
 
-        monkeypatch.setattr(datasets, "_checked", interrupted)
+        monkeypatch.setattr(downloads, "_checked", interrupted)
         with pytest.raises(KeyboardInterrupt):
             self.fetched(tmp_path / "home")
         assert os.listdir(tmp_path / "home") == []

@@ -8,14 +8,10 @@ import polars as pl
 import pytest
 
 import jointpmf as jp
-from jointpmf.data import table_files
-from jointpmf.data.table_files import (
-    _Coder,
-    coded_batches,
-    codes_in,
-    learned_domain,
-    open_table,
-)
+from jointpmf.data import file_codes
+from jointpmf.data.file_codes import _Coder, coded_batches, codes_in
+from jointpmf.data.file_levels import learned_domain
+from jointpmf.data.table_files import open_table
 
 TABLE = pl.DataFrame(
     {
@@ -42,34 +38,29 @@ def all_codes(table, domain):
     return jp.Codes(domain, np.concatenate([codes.array for codes in codes_in(table, domain)]))
 
 
-@pytest.fixture
-def tiny(monkeypatch):
-    monkeypatch.setattr(table_files, "BATCH_CELLS", 4 * 11)
-    monkeypatch.setattr(table_files, "BATCH_BYTES", 100)
+TINY = {"batch_cells": 4 * 11, "batch_bytes": 100}
 
 
-def read(path, columns=None):
-    with open_table(str(path)) as table:
+def read(path, columns=None, **sizes):
+    with open_table(str(path), **sizes) as table:
         return list(table.batches(columns))
 
 
 class TestPieces:
     @pytest.mark.parametrize("name", WRITERS)
-    def test_pieces_are_the_whole(self, tmp_path, monkeypatch, name):
+    def test_pieces_are_the_whole(self, tmp_path, name):
         WRITERS[name](TABLE, tmp_path / name)
         (whole,) = read(tmp_path / name)
-        monkeypatch.setattr(table_files, "BATCH_CELLS", 4 * 11)
-        monkeypatch.setattr(table_files, "BATCH_BYTES", 100)
-        pieces = read(tmp_path / name)
+        pieces = read(tmp_path / name, **TINY)
         assert len(pieces) > 5
         assert pl.concat(pieces).equals(whole)
-        some = read(tmp_path / name, ["truth", "text"])
+        some = read(tmp_path / name, ["truth", "text"], **TINY)
         assert pl.concat(some).equals(whole.select("truth", "text"))
 
     @pytest.mark.parametrize("name", WRITERS)
-    def test_codes_are_those_of_the_table(self, tmp_path, tiny, name):
+    def test_codes_are_those_of_the_table(self, tmp_path, name):
         WRITERS[name](TABLE, tmp_path / name)
-        with open_table(str(tmp_path / name)) as table:
+        with open_table(str(tmp_path / name), **TINY) as table:
             domain = learned_domain(table, table.columns, {})
             codes = all_codes(table, domain)
             beside = np.concatenate([codes.array for _, codes in coded_batches(table, domain)])
@@ -77,40 +68,44 @@ class TestPieces:
         assert np.array_equal(codes.array, jp.encode(TABLE).array)
         assert np.array_equal(codes.array, beside)
 
-    def test_types_that_only_late_lines_need(self, tmp_path, tiny):
+    def test_types_that_only_late_lines_need(self, tmp_path):
         lines = [{"a": k % 3} for k in range(60)] + [{"a": 2.5, "b": "late"}]
         (tmp_path / "t.ndjson").write_text("\n".join(map(json.dumps, lines)))
-        pieces = read(tmp_path / "t.ndjson")
+        pieces = read(tmp_path / "t.ndjson", **TINY)
         assert len(pieces) > 2
         assert {piece.schema["a"] for piece in pieces} == {pl.Float64}
         assert pl.concat(pieces)["b"].drop_nulls().to_list() == ["late"]
 
     @pytest.mark.parametrize("end", ["\n", "\r\n", ""])
-    def test_lines_may_end_as_they_like(self, tmp_path, tiny, end):
+    def test_lines_may_end_as_they_like(self, tmp_path, end):
         rows = [f"{k % 3},{k % 2}" for k in range(100)]
         separator = end or "\n"
         path = tmp_path / "t.csv"
         path.write_bytes((separator.join(["a,b", *rows]) + end).encode())
-        assert pl.concat(read(path)).rows() == [(str(k % 3), str(k % 2)) for k in range(100)]
+        assert pl.concat(read(path, **TINY)).rows() == [
+            (str(k % 3), str(k % 2)) for k in range(100)
+        ]
 
-    def test_a_line_longer_than_a_piece_is_one_line(self, tmp_path, tiny):
+    def test_a_line_longer_than_a_piece_is_one_line(self, tmp_path):
         path = tmp_path / "t.csv"
         path.write_text("a,b\n" + "".join(f'"{"x" * 150}\n{k % 2}",1\n' for k in range(9)))
-        assert pl.concat(read(path))["a"].to_list() == [f"{'x' * 150}\n{k % 2}" for k in range(9)]
+        assert pl.concat(read(path, **TINY))["a"].to_list() == [
+            f"{'x' * 150}\n{k % 2}" for k in range(9)
+        ]
 
-    def test_a_name_may_have_several_lines(self, tmp_path, tiny):
+    def test_a_name_may_have_several_lines(self, tmp_path):
         path = tmp_path / "t.csv"
         path.write_text('"a\nb",c\n' + "1,2\n" * 100)
-        pieces = read(path)
+        pieces = read(path, **TINY)
         assert {tuple(piece.columns) for piece in pieces} == {("a\nb", "c")}
         assert sum(map(len, pieces)) == 100
 
-    def test_the_codes_of_a_bad_cell_name_its_row(self, tmp_path, tiny):
+    def test_the_codes_of_a_bad_cell_name_its_row(self, tmp_path):
         path = tmp_path / "t.csv"
         path.write_text("a\n" + "1\n2\n" * 50 + "9\n")
         domain = jp.Domain([jp.Variable("a", (1, 2))])
         with (
-            open_table(str(path)) as table,
+            open_table(str(path), **TINY) as table,
             pytest.raises(jp.JointPMFError, match="'9' in row 100"),
         ):
             list(codes_in(table, domain))
@@ -124,9 +119,9 @@ class TestPieces:
     def test_levels_are_matched_once(self, monkeypatch):
         asked = []
         variable = jp.Variable("a", (1, 2, 3))
-        level_for = table_files._level_for
+        level_for = file_codes.level_for
         monkeypatch.setattr(
-            table_files, "_level_for", lambda cell, own: asked.append(cell) or level_for(cell, own)
+            file_codes, "level_for", lambda cell, own: asked.append(cell) or level_for(cell, own)
         )
         coder = _Coder(variable)
         assert coder.codes(pl.Series("a", ["1", None, "3"]), 0).tolist() == [0, -1, 2]
@@ -142,9 +137,9 @@ class TestPieces:
 
 
 class TestBins:
-    def bins(self, path, bins):
-        with open_table(str(path)) as table:
-            return learned_domain(table, ["age"], {"age": bins})["age"]
+    def bins(self, path, bins, **options):
+        with open_table(str(path), **TINY) as table:
+            return learned_domain(table, ["age"], {"age": bins}, **options)["age"]
 
     @pytest.fixture
     def path(self, tmp_path):
@@ -152,15 +147,14 @@ class TestBins:
         pl.DataFrame({"age": ages}).write_csv(tmp_path / "t.csv")
         return tmp_path / "t.csv"
 
-    def test_few_numbers_are_all_used(self, path, tiny):
+    def test_few_numbers_are_all_used(self, path):
         found = self.bins(path, 5)
         wanted = jp.encode(pl.read_csv(path), bins={"age": 5}).domain["age"]
         assert found.edges == pytest.approx(wanted.edges)
         assert found.values == pytest.approx(wanted.values)
 
-    def test_of_many_an_even_part(self, path, tiny, monkeypatch):
-        monkeypatch.setattr(table_files, "MAX_BINNED", 400)
-        found = self.bins(path, 5)
+    def test_of_many_an_even_part(self, path):
+        found = self.bins(path, 5, max_binned=400)
         every = pl.read_csv(path).gather_every(8)
         assert 200 < len(every) <= 400
         assert found == jp.encode(every, bins={"age": 5}).domain["age"]
@@ -174,10 +168,10 @@ class TestFolders:
         TABLE[150:].select(reversed(TABLE.columns)).write_parquet(tmp_path / "c.PARQUET")
         return tmp_path
 
-    def test_a_folder_is_its_files_in_the_order_of_their_names(self, folder, tiny):
+    def test_a_folder_is_its_files_in_the_order_of_their_names(self, folder):
         whole = pl.concat([TABLE[100:150], TABLE[:100], TABLE[150:]])
-        assert pl.concat(read(folder)).equals(whole)
-        assert pl.concat(read(folder, ["real"])).equals(whole.select("real"))
+        assert pl.concat(read(folder, **TINY)).equals(whole)
+        assert pl.concat(read(folder, ["real"], **TINY)).equals(whole.select("real"))
 
     def test_hidden_and_other_files_are_left_out(self, folder):
         (folder / ".a.parquet.crc").write_bytes(b"junk")

@@ -1,18 +1,14 @@
 """Fits from batches: the same as at once, whatever the batches; each row once; codes on disk."""
 
-import datetime
 import errno
 import tempfile
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 
 import jointpmf as jp
-from jointpmf.data.encoding import LevelUnion
 from jointpmf.fit import batches as batches_module
 from jointpmf.fit.plan import FitPlan
 from jointpmf.fit.rows import loop_options
@@ -277,50 +273,7 @@ class TestCounted:
             fit(split(ROWS), method="marginals", smoothing=1.0)
 
 
-WHEN = datetime.date(2020, 1, 31)
-LIKE = {
-    "texts": [pl.DataFrame({"a": ["b", None]}), pl.DataFrame({"a": ["a"]})],
-    "whole numbers": [pl.DataFrame({"a": [3, 1]}), pl.DataFrame({"a": [2, None]})],
-    "truths": [pl.DataFrame({"a": [True]}), pl.DataFrame({"a": [False, None]})],
-    "dates": [pl.DataFrame({"a": [WHEN]}), pl.DataFrame({"a": [WHEN - datetime.timedelta(3)]})],
-    "no cell at first": [pl.DataFrame({"a": [None, None]}), pl.DataFrame({"a": [2, 1]})],
-    "Enums": [pl.DataFrame({"a": pl.Series(["z"], dtype=pl.Enum(["z", "b", "a"]))})] * 2,
-    "categories": [pd.DataFrame({"a": pd.Categorical(["z", "a"], ["z", "y", "a"])})] * 2,
-    "other categories": [
-        pd.DataFrame({"a": pd.Categorical(["z", "a"], ["z", "y", "a"])}),
-        pd.DataFrame({"a": pd.Categorical(["b"], ["b", "a"])}),
-    ],
-    "whole floats": [pd.DataFrame({"a": [1, 2]}), pd.DataFrame({"a": [3.0, None]})],
-    "numbers": [pd.DataFrame({"a": [1, 2]}), pd.DataFrame({"a": [2.5, 2.0]})],
-    "times": [pd.DataFrame({"a": pd.to_datetime(["2020-01-02", None])})] * 2,
-    "arrow": [pa.table({"a": ["y", "x"]}), pa.table({"a": ["z"]})],
-    "arrays": [np.array([[4, 1], [2, -1]]), np.array([[3, 7]])],
-    "float arrays": [np.array([[4, 1.5], [2, np.nan]]), np.array([[-1.0, 7.0]])],
-    "text arrays": [np.array([["b", "x"]]), np.array([["a", "x"]])],
-    "lists": [[["b", 1], [None, 2]], [["a", None]]],
-}
-
-
-def together(tables):
-    if isinstance(tables[0], np.ndarray):
-        return np.concatenate(tables)
-    if isinstance(tables[0], list):
-        return [row for table in tables for row in table]
-    if isinstance(tables[0], pl.DataFrame):
-        return pl.concat(tables, how="vertical_relaxed")
-    return pa.concat_tables(tables) if isinstance(tables[0], pa.Table) else pd.concat(tables)
-
-
 class TestLevels:
-    @pytest.mark.parametrize("tables", LIKE.values(), ids=LIKE)
-    def test_levels_are_those_of_all_batches_together(self, tables):
-        union = LevelUnion()
-        assert sum(map(union.add, tables)) == sum(map(len, tables))
-        wanted = jp.encode(together(tables)).domain
-        assert union.domain() == wanted
-        types = [[type(level) for level in variable.levels] for variable in union.domain()]
-        assert types == [[type(level) for level in variable.levels] for variable in wanted]
-
     def test_batches_may_lack_columns_and_have_them_in_any_order(self):
         whole = pl.DataFrame(ROWS, [f"x{n}" for n in range(5)], orient="row").with_columns(
             pl.when(pl.all() >= 0).then(pl.all())

@@ -17,9 +17,11 @@ from safetensors.numpy import load_file
 import jointpmf as jp
 from jointpmf.command.main import main
 from jointpmf.fit import checkpoint
-from jointpmf.fit.checkpoint import Checkpoint, CheckpointError
+from jointpmf.fit.settings import Checkpoint
+from jointpmf.fit.checkpoint import CheckpointError
 from jointpmf.fit.plan import FitPlan
 from jointpmf.fit.rows import loop_options
+from jointpmf.marginals.tables import TableLimits
 from jointpmf.rows import parts
 
 DOMAIN = jp.Domain.of_sizes([4, 3, 5, 4, 3, 4])
@@ -387,13 +389,11 @@ class TestAnotherFit:
         assert_refused(FITS["marginals"], tmp_path, message, **options)
 
     @pytest.mark.parametrize("sparse", [False, True])
-    def test_other_marginals(self, eager, tmp_path, monkeypatch, sparse):
-        if sparse:
-            monkeypatch.setattr("jointpmf.marginals.tables.SMALLEST_SPARSE", 1)
-            monkeypatch.setattr("jointpmf.marginals.tables.SPARSE_BELOW", 2.0)
+    def test_other_marginals(self, eager, tmp_path, sparse):
+        limits = TableLimits(sparse_below=2.0, smallest_sparse=1) if sparse else TableLimits()
         folders = tmp_path / "a", tmp_path / "b"
         for folder, rows in zip(folders, (ROWS, changed_rows(0, 0)), strict=True):
-            triples = jp.MarginalSet.from_table(rows, 3, domain=DOMAIN)
+            triples = jp.MarginalSet.from_table(rows, 3, domain=DOMAIN, limits=limits)
             is_sparse = not isinstance(triples[0].table, np.ndarray)
             assert is_sparse == sparse
             jp.fit_marginals(triples, 4, random_state=0, checkpoint=folder)
@@ -515,7 +515,7 @@ class TestPlaces:
         def refused(*_):
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr("jointpmf.model_file._renamed_when_whole", refused)
+        monkeypatch.setattr("jointpmf.output._renamed_when_whole", refused)
         message = r"^cannot write .*checkpoint\.safetensors: Permission denied$"
         for name in ("rows", "the best of many starts", "several starts", "marginals"):
             assert_refused(FITS[name], tmp_path, message)

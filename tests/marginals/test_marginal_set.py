@@ -1,44 +1,12 @@
+"""Marginals are probabilities that know their rows; sets of them, and where they disagree."""
+
 import logging
-from itertools import combinations
 
 import numpy as np
 import pytest
 
 import jointpmf as jp
-from jointpmf.data.encoding import Codes
-from jointpmf.marginals import counting, tables
-from jointpmf.marginals.counting import count_tables
-from jointpmf.marginals.tables import SparseTable, compact
-from support import oracle
-
-MIXED = [(3,), (0, 1), (2, 4), (0, 1, 3), (1, 2, 4), (0, 1, 2, 4), (0, 1, 3, 4)]
-SHAPES = [(5,), (3, 4), (4, 1, 3), (6, 7, 5, 8)]
-
-
-@pytest.fixture(params=["dense", "sparse", "sorting", "little scratch"])
-def path(request, monkeypatch):
-    """Count on each of the paths that the size of a table chooses between."""
-    if request.param == "sparse":
-        monkeypatch.setattr(tables, "SMALLEST_SPARSE", 0)
-        monkeypatch.setattr(tables, "SPARSE_BELOW", 2)
-    if request.param == "sorting":
-        monkeypatch.setattr(counting, "MAX_SCRATCH", 0)
-    if request.param == "little scratch":
-        monkeypatch.setattr(counting, "MAX_SCRATCH", 60)
-    return request.param
-
-
-@pytest.fixture
-def always_sparse(monkeypatch):
-    monkeypatch.setattr(tables, "SMALLEST_SPARSE", 0)
-    monkeypatch.setattr(tables, "SPARSE_BELOW", 2)
-
-
-def random_codes(seed, n_rows=60, n_variables=5, missing=0.25):
-    generator = np.random.default_rng(seed)
-    domain = oracle.random_domain(generator, n_variables)
-    rows = generator.integers(0, domain.sizes, (n_rows, n_variables))
-    return Codes(domain, np.where(generator.random(rows.shape) < missing, jp.MISSING, rows))
+from jointpmf.marginals.tables import SparseTable, TableLimits
 
 
 def random_table(shape, seed=0):
@@ -47,199 +15,12 @@ def random_table(shape, seed=0):
     return generator.integers(1, 9, shape) * (generator.random(shape) < 1 / 3)
 
 
-def dense(counted):
-    return [np.asarray(table) for table in counted]
-
-
-def no_counts(codes, subsets):
-    names = codes.domain.names
-    return jp.MarginalCounts(codes.domain, [[names[n] for n in subset] for subset in subsets])
-
-
-def counts_of(codes, subsets, sample_weight=None):
-    counts = no_counts(codes, subsets)
-    counts.add(codes, sample_weight)
-    return counts
-
-
-def assert_same(first, second):
-    for one, other in zip(dense(first), dense(second), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_counts_of_mixed_orders_are_those_of_brute_force(path, seed):
-    codes = random_codes(seed)
-    counted = count_tables(codes, MIXED, None)
-    for subset, table in zip(MIXED, counted, strict=True):
-        truth = oracle.count_table(codes.array, subset, codes.domain.sizes)
-        np.testing.assert_array_equal(np.asarray(table), truth)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_weighted_counts_are_those_of_brute_force(path, seed):
-    codes = random_codes(seed)
-    weights = np.random.default_rng(seed).random(codes.n_rows)
-    counted = count_tables(codes, MIXED, weights)
-    for subset, table in zip(MIXED, counted, strict=True):
-        truth = oracle.count_table(codes.array, subset, codes.domain.sizes, weights)
-        np.testing.assert_allclose(np.asarray(table), truth, rtol=1e-12)
-
-
-def test_each_path_keeps_the_kind_of_table_it_is_for(path):
-    codes = Codes(jp.Domain.of_sizes([4, 4, 4]), np.zeros((3, 3), int))
-    kinds = [type(table) for table in count_tables(codes, [(0, 1), (0, 1, 2)], None)]
-    small, large = np.ndarray, SparseTable
-    assert (
-        kinds
-        == {
-            "dense": [small, small],
-            "sparse": [large, large],
-            "sorting": [large, large],
-            "little scratch": [small, large],
-        }[path]
-    )
-
-
-def test_a_large_table_is_sparse_by_itself_only_if_it_is_mostly_zeros():
-    mostly_zeros = np.zeros((64, 64))
-    mostly_zeros[3, 5] = 1
-    assert isinstance(compact(mostly_zeros), SparseTable)
-    assert isinstance(compact(np.ones((64, 64))), np.ndarray)
-    assert isinstance(compact(np.zeros((63, 65))), np.ndarray)
-
-
-@pytest.mark.parametrize("order", [1, 2, 3, 4])
-def test_all_subsets_of_one_order_are_counted_over_the_rows_that_observe_them(path, order):
-    codes = random_codes(order, n_rows=100)
-    marginals = jp.MarginalSet.from_table(codes.array, order=order, domain=codes.domain)
-    assert marginals.subsets == list(combinations(range(5), order))
-    for subset, marginal in zip(marginals.subsets, marginals, strict=True):
-        truth = oracle.count_table(codes.array, subset, codes.domain.sizes)
-        assert marginal.n_obs == truth.sum()
-        np.testing.assert_allclose(np.asarray(marginal.table), truth / truth.sum(), rtol=1e-12)
-
-
-def test_asked_subsets_are_counted_in_the_domains_order():
-    codes = random_codes(1)
-    marginals = jp.MarginalSet.from_table(codes, subsets=[["x3", "x0"], ["x4", "x1", "x2"]])
-    assert [marginal.names for marginal in marginals] == [("x0", "x3"), ("x1", "x2", "x4")]
-    truth = oracle.count_table(codes.array, (0, 3), codes.domain.sizes)
-    np.testing.assert_allclose(marginals[0].table * marginals[0].n_obs, truth, rtol=1e-12)
-
-
-def test_a_row_twice_equals_weight_two(path):
-    codes = random_codes(2)
-    weights = np.random.default_rng(2).integers(0, 3, codes.n_rows)
-    repeated = Codes(codes.domain, np.repeat(codes.array, weights, axis=0))
-    assert_same(counts_of(codes, MIXED, weights).tables, counts_of(repeated, MIXED).tables)
-
-
-def test_weighted_marginals_know_their_total_weight():
-    weights = [0.5, 2.0, 4.0]
-    rows = np.array([[0, 1], [1, 1], [1, -1]])
-    marginals = jp.MarginalSet.from_table(rows, 2, weights, jp.Domain.of_sizes([2, 2]))
-    assert marginals[0].n_obs == 2.5
-    np.testing.assert_allclose(marginals[0].table, [[0, 0.2], [0, 0.8]])
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_adding_in_chunks_equals_adding_at_once(path, weighted):
-    codes = random_codes(3)
-    weights = np.random.default_rng(3).integers(0, 5, codes.n_rows) if weighted else None
-    chunked = no_counts(codes, MIXED)
-    for rows in np.array_split(np.arange(codes.n_rows), [1, 1, 20, 45]):
-        chunk = Codes(codes.domain, codes.array[rows])
-        chunked.add(chunk, weights[rows] if weighted else None)
-    assert_same(chunked.tables, counts_of(codes, MIXED, weights).tables)
-
-
-def test_merging_equals_adding_and_leaves_the_other_as_it_was(path):
-    codes = random_codes(4)
-    first, second = (Codes(codes.domain, part) for part in np.array_split(codes.array, 2))
-    merged, other = no_counts(codes, MIXED), counts_of(second, MIXED)
-    merged.merge(counts_of(first, MIXED))
-    merged.merge(no_counts(codes, MIXED))
-    merged.merge(other)
-    assert_same(merged.tables, counts_of(codes, MIXED).tables)
-    assert_same(other.tables, counts_of(second, MIXED).tables)
-
-
-def test_the_order_of_the_rows_does_not_change_a_bit(path):
-    codes = random_codes(5)
-    shuffled = Codes(codes.domain, np.random.default_rng(5).permutation(codes.array))
-    assert_same(counts_of(codes, MIXED).tables, counts_of(shuffled, MIXED).tables)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_sparse_table_is_its_dense_table(shape, always_sparse):
-    table = random_table(shape)
-    sparse = compact(table)
-    flat = table.ravel()
-    np.testing.assert_array_equal(np.asarray(sparse), table)
-    np.testing.assert_array_equal(sparse.cells, np.flatnonzero(flat))
-    np.testing.assert_array_equal(sparse.values, flat[flat > 0])
-    assert sparse.sum() == table.sum()
-    np.testing.assert_allclose(np.asarray(sparse / 7), table / 7)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_sparse_matrix_form_is_transposed_with_its_entries_in_order(shape, always_sparse):
-    n_rows, n_columns = tables.matrix_shape(shape)
-    truth = random_table(shape).reshape(n_rows, n_columns).T
-    ptr, columns, values = compact(random_table(shape)).transposed_entries()
-    rows = np.repeat(np.arange(n_columns), np.diff(ptr))
-    np.testing.assert_array_equal(rows * n_rows + columns, np.flatnonzero(truth))
-    np.testing.assert_array_equal(values, truth[truth > 0])
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_sparse_table_is_summed_and_turned_as_a_dense_one(shape, always_sparse):
-    table = random_table(shape)
-    for kept in (table / 2, compact(table) / 2):
-        sums = tables.low_order_sums(kept)
-        assert len(sums) == len(shape) + len(shape) * (len(shape) - 1) // 2
-        for axes, found in sums.items():
-            np.testing.assert_allclose(found, oracle.sum_onto(table, axes) / 2)
-    axes = tuple(np.roll(np.arange(len(shape)), 1).tolist())
-    turned = tables.transpose(compact(table) / 2, axes)
-    assert isinstance(turned, SparseTable)
-    np.testing.assert_allclose(np.asarray(turned), table.transpose(axes) / 2)
-
-
-@pytest.mark.parametrize("kinds", [(0, 0), (0, 1), (1, 0), (1, 1)])
-def test_sparse_and_dense_tables_add_up_alike(kinds, always_sparse):
-    both = [random_table((3, 4, 5), seed) for seed in (0, 1)]
-    mixed = [compact(table) if kind else table for table, kind in zip(both, kinds, strict=True)]
-    np.testing.assert_array_equal(np.asarray(tables.add(*mixed)), sum(both))
-
-
-def test_a_sum_that_fills_up_becomes_dense(monkeypatch):
-    monkeypatch.setattr(tables, "SMALLEST_SPARSE", 0)
-    first, second = np.diag([1, 2, 3, 4]), np.diag([5, 6, 7], 1)
-    total = tables.add(compact(first), compact(second))
-    assert isinstance(total, np.ndarray)
-    np.testing.assert_array_equal(total, first + second)
-
-
-@pytest.mark.parametrize("count", [2**16 - 1, 2**16, 2**32 - 1, 2**32, 2**40])
-def test_a_sparse_table_holds_any_count(count):
-    table = SparseTable.of_cells(np.array([1]), np.array([count]), (2, 2))
-    assert np.asarray(table).tolist() == [[0, count], [0, 0]]
-
-
-@pytest.mark.parametrize("size", [2**8, 2**16, 70_000])
-def test_a_sparse_table_may_be_very_wide(size):
-    cells = np.array([5, 2 * size**2 - 1])
-    table = SparseTable.of_cells(cells, np.array([1, 2]), (2, size, size))
-    np.testing.assert_array_equal(table.cells, cells)
-
-
 @pytest.mark.parametrize("sparse", [False, True])
-def test_axes_are_brought_into_the_domains_order(sparse, always_sparse):
+def test_axes_are_brought_into_the_domains_order(sparse):
     domain = jp.Domain.of_sizes([2, 3, 4])
     table = random_table((4, 2, 3)).astype(float)
-    given = jp.Marginal(("x2", "x0", "x1"), compact(table) if sparse else table)
+    limits = TableLimits(sparse_below=2, smallest_sparse=0 if sparse else 10**9)
+    given = jp.Marginal(("x2", "x0", "x1"), table, limits=limits)
     kept = jp.MarginalSet(domain, [given])[0]
     assert kept.names == ("x0", "x1", "x2")
     assert kept.n_obs == table.sum()
@@ -307,34 +88,10 @@ def test_the_worst_disagreement_comes_first():
     assert [found.variables for found in marginals.disagreements()] == [("x1",), ("x0",)]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_the_counts_of_a_small_random_sample_do_not_disagree(path, seed, caplog):
-    codes = random_codes(seed)
-    assert jp.MarginalSet.from_table(codes, order=2).disagreements() == []
-    assert caplog.records == []
-
-
 def test_exact_marginals_do_not_disagree(caplog):
     pmf = jp.random_pmf(jp.Domain.of_sizes([2, 3, 4, 5]), rank=3, random_state=0)
     assert pmf.marginals(order=3).disagreements(tolerance=1e-12) == []
     assert caplog.records == []
-
-
-def test_a_column_with_one_level_is_allowed(path):
-    marginals = jp.MarginalSet.from_table(np.array([[0, 4], [1, 4], [1, 4], [1, -1]]), order=2)
-    assert marginals.domain.sizes == (2, 1)
-    np.testing.assert_allclose(np.asarray(marginals[0].table), [[1 / 3], [2 / 3]])
-
-
-def test_only_like_counts_can_be_added_and_merged():
-    codes = random_codes(0)
-    counts = counts_of(codes, MIXED)
-    with pytest.raises(jp.JointPMFError, match="another domain"):
-        counts.add(Codes(jp.Domain.of_sizes([2]), [[0]]))
-    with pytest.raises(jp.JointPMFError, match="same subsets"):
-        counts.merge(no_counts(codes, MIXED[1:]))
-    with pytest.raises(jp.JointPMFError, match="nothing has been counted"):
-        no_counts(codes, MIXED).to_marginals()
 
 
 def test_pairs_that_contradict_while_their_variables_agree_are_found():

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import jointpmf as jp
-from jointpmf.data.encoding import filled
+from jointpmf.data.decode import filled
 from jointpmf.predict.impute import impute
 from support import oracle
 

@@ -19,7 +19,14 @@ from distributed import Client, LocalCluster
 import jointpmf as jp
 from jointpmf import threads
 from jointpmf.rows import parts
-from jointpmf.rows.distributed import GROUP, distributed_rows, engine_of, summed
+from jointpmf.rows.distributed import (
+    GROUP,
+    FindLevels,
+    Piece,
+    distributed_rows,
+    engine_of,
+    summed,
+)
 from support.machine import needs
 
 needs_java = needs("java", shutil.which("java"))
@@ -446,11 +453,11 @@ class TestBadInput:
         with pytest.raises(jp.JointPMFError, match=r"^column 'x' has more than 100 distinct numb"):
             jp.fit_rows(frame, 1)
 
-    def test_too_many_texts(self, monkeypatch):
-        monkeypatch.setattr("jointpmf.rows.distributed.MAX_LEVELS", 3)
-        frame = dd.from_pandas(pd.DataFrame({"x": list("abcd")}), npartitions=2)
+    def test_too_many_texts(self):
+        halves = [pd.DataFrame({"x": list(cells)}) for cells in ("ab", "cd")]
+        first, second = (FindLevels(max_levels=3)(Piece(0, half, ["x"])) for half in halves)
         with pytest.raises(jp.JointPMFError, match="'x' has more than 3 levels, too many"):
-            jp.fit_rows(frame, 1)
+            first.merged(second)
 
     def test_empty_partitions_are_ignored(self):
         nothing = pd.DataFrame({"else": []})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import jointpmf as jp
 from jointpmf import threads
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.rows import table as rows_module
 from jointpmf.rows.table import (
     NEGLIGIBLE,

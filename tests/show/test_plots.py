@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 import jointpmf as jp
 from jointpmf.judge.rank import RankScore
 from jointpmf.show import plots
-from jointpmf.solvers.loop import Restart, Step
+from jointpmf.fit.solution import Restart
+from jointpmf.solvers.loop import Step
 
 HOSTILE = [
     "</script><script>alert(1)</script>",

@@ -20,7 +20,8 @@ from jointpmf.judge.rank import RankScore
 from jointpmf.model_file import write_model
 from jointpmf.show.report import findings
 from jointpmf.show.report.findings import Subject, Tally, comparison, findings_of, telling_levels
-from jointpmf.solvers.loop import Restart, Solution, Status, Step
+from jointpmf.fit.solution import Restart, Solution
+from jointpmf.solvers.loop import Status, Step
 from show.test_explorer import (
     AXE,
     DESKTOP,

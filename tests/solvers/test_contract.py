@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jointpmf as jp
-from jointpmf.fit.coupled import PATIENCE
+from jointpmf.solvers.held_out import PATIENCE
 from jointpmf.solvers import aoadmm
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.least_squares import CoupledLeastSquares

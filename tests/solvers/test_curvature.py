@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jointpmf as jp
-from jointpmf.marginals import tables
+from jointpmf.marginals.tables import SparseTable, TableLimits
 from jointpmf.solvers import least_squares as objective_module
 from jointpmf.solvers.curvature import Curvature, Tangent, pivot_of_each_parameter
 from jointpmf.solvers.least_squares import CoupledLeastSquares
@@ -229,14 +229,14 @@ def test_the_gradient_of_large_tables(monkeypatch, rank, kept, order):
     """Tables beyond the stack's bound, with the bound lowered so that the oracle can follow."""
     monkeypatch.setattr(objective_module, "STACK_BELOW", 8)
     monkeypatch.setattr(objective_module, "RESIDUAL_CELLS", 16)
-    monkeypatch.setattr(tables, "SMALLEST_SPARSE", 0 if kept == "sparse" else 10**9)
-    monkeypatch.setattr(tables, "SPARSE_BELOW", 1.1)
+    limits = TableLimits(1.1, 0 if kept == "sparse" else 10**9)
     generator = np.random.default_rng(0)
     sizes = [3, 5, 4, 2]
     rows = np.column_stack([generator.integers(0, size, 40) for size in sizes])
     rows[generator.random(rows.shape) < 0.1] = -1
-    marginals = jp.MarginalSet.from_table(rows, order, domain=jp.Domain.of_sizes(sizes))
-    assert {isinstance(m.table, tables.SparseTable) for m in marginals} == {kept == "sparse"}
+    domain = jp.Domain.of_sizes(sizes)
+    marginals = jp.MarginalSet.from_table(rows, order, domain=domain, limits=limits)
+    assert {isinstance(m.table, SparseTable) for m in marginals} == {kept == "sparse"}
     check_gradient(marginals, rank, "counts", generator)
 
 

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 import jointpmf as jp
 from jointpmf import threads
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.rows.table import SMALLEST, Rows
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.loop import iterate
 from jointpmf.solvers.ordinal import LEAST_POPULAR, neighbour_kernel
 from jointpmf.point import Point
-from jointpmf.solvers.starts.candidates import point_at_rows
+from jointpmf.solvers.starts.of_rows import point_at_rows
 from support import oracle
 
 PRIORS = ["none", "uniform", "marginal"]

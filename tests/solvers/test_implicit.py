@@ -13,7 +13,8 @@ from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.solvers.loop import Status, iterate
 from jointpmf.solvers.newton import Newton
 from jointpmf.point import Point
-from jointpmf.solvers.starts.candidates import point_of_all_subsets, random_point
+from jointpmf.solvers.starts.closed_form import point_of_all_subsets
+from jointpmf.solvers.starts.random import random_point
 from support import oracle
 
 

@@ -11,7 +11,7 @@ import jointpmf as jp
 from jointpmf import threads
 from jointpmf.compiled import least_squares as solver_kernels
 from jointpmf.compiled import loops as kernels
-from jointpmf.marginals import tables
+from jointpmf.marginals.tables import SparseTable, TableLimits
 from jointpmf.solvers import least_squares as objective_module
 from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.point import Point
@@ -73,27 +73,26 @@ def test_terms_of_large_tables(monkeypatch, rank, kept):
     """Tables beyond the stack's bound, with the bound lowered so that the oracle can follow."""
     monkeypatch.setattr(objective_module, "STACK_BELOW", 8)
     monkeypatch.setattr(objective_module, "RESIDUAL_CELLS", 16)
-    monkeypatch.setattr(tables, "SMALLEST_SPARSE", 0 if kept == "sparse" else 10**9)
-    monkeypatch.setattr(tables, "SPARSE_BELOW", 1.1)
+    limits = TableLimits(1.1, 0 if kept == "sparse" else 10**9)
     generator = np.random.default_rng(0)
     rows = np.column_stack([generator.integers(0, size, 40) for size in (3, 5, 4, 2, 6)])
     rows[generator.random(rows.shape) < 0.1] = -1
     for order in (2, 3, 4, 5):
         marginals = jp.MarginalSet.from_table(
-            rows, order, domain=jp.Domain.of_sizes([3, 5, 4, 2, 6])
+            rows, order, domain=jp.Domain.of_sizes([3, 5, 4, 2, 6]), limits=limits
         )
-        kinds = {isinstance(m.table, tables.SparseTable) for m in marginals}
+        kinds = {isinstance(m.table, SparseTable) for m in marginals}
         assert kinds == {kept == "sparse"}
         check_terms(marginals, rank, "counts", generator)
 
 
-def test_weighted_rows_make_sparse_tables_of_real_numbers(monkeypatch):
-    monkeypatch.setattr(tables, "SMALLEST_SPARSE", 0)
-    monkeypatch.setattr(tables, "SPARSE_BELOW", 1.1)
+def test_weighted_rows_make_sparse_tables_of_real_numbers():
     generator = np.random.default_rng(0)
     rows = np.column_stack([generator.integers(0, 4, 30) for _ in range(4)])
     domain = jp.Domain.of_sizes([4] * 4)
-    marginals = jp.MarginalSet.from_table(rows, 4, generator.random(30), domain)
+    marginals = jp.MarginalSet.from_table(
+        rows, 4, generator.random(30), domain, limits=TableLimits(1.1, 0)
+    )
     assert marginals[0].table.values.dtype == np.float64
     check_terms(marginals, 3, None, generator)
 
@@ -130,16 +129,16 @@ def test_a_small_cost_keeps_its_digits():
     assert CoupledLeastSquares(marginals, 2).cost(near) == pytest.approx(expected, rel=1e-2)
 
 
-def test_a_small_cost_of_a_sparse_table_is_not_negative(monkeypatch):
+def test_a_small_cost_of_a_sparse_table_is_not_negative():
     """A block-diagonal table that rank 4 fits exactly, kept sparse and kept dense."""
     levels = np.arange(40)
     rows = np.array([(a, b) for a in levels for b in levels if a // 10 == b // 10])
     domain = jp.Domain.of_sizes([40, 40])
     fits = {}
     for kind, smallest in (("sparse", 0), ("dense", 10**9)):
-        monkeypatch.setattr(tables, "SMALLEST_SPARSE", smallest)
-        marginals = jp.MarginalSet.from_table(rows, 2, domain=domain)
-        assert isinstance(marginals[0].table, tables.SparseTable) == (kind == "sparse")
+        limits = TableLimits(smallest_sparse=smallest)
+        marginals = jp.MarginalSet.from_table(rows, 2, domain=domain, limits=limits)
+        assert isinstance(marginals[0].table, SparseTable) == (kind == "sparse")
         fits[kind] = jp.fit_marginals(marginals, 4, random_state=0, tol=0, max_iter=100)
     assert fits["sparse"].n_iter == fits["dense"].n_iter
     for fit in fits.values():

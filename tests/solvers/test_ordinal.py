@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jointpmf as jp
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.rows.table import Rows
 from jointpmf.solvers import ordinal
 from jointpmf.solvers.ordinal import (

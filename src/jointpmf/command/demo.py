@@ -12,13 +12,14 @@ from rich.progress import Progress
 from rich.syntax import Syntax
 from rich.table import Table
 
+from jointpmf.data.codes import Codes
 from jointpmf.data.datasets import anes96
-from jointpmf.data.encoding import Codes, encode
+from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING
-from jointpmf.fit.coupled import fit_marginals
+from jointpmf.fit.marginals import fit_marginals
+from jointpmf.fit.solution import Solution
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.pmf import JointPMF
-from jointpmf.solvers.loop import Solution
 
 BINS = {"age": 6, "income": 6, "town size": 5}
 RANK = 4

@@ -15,30 +15,30 @@ from rich.console import Console
 from jointpmf import __version__
 from jointpmf.command.arguments import bins_of, kept_names, text_of_bytes
 from jointpmf.command.printing import FitWatch, watched
-from jointpmf.data.encoding import Codes, code_dtype
-from jointpmf.data.table_files import (
-    TableFile,
-    codes_in,
-    learned_domain,
-    open_table,
-    read_marginals,
-)
+from jointpmf.data.codes import Codes, code_dtype
+from jointpmf.data.file_codes import codes_in
+from jointpmf.data.file_levels import learned_domain
+from jointpmf.data.table_files import TableFile, open_table
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, at_least_zero
 from jointpmf.fit.automatic import fit_auto, fit_marginals_auto
 from jointpmf.fit.batches import fit_spool
-from jointpmf.fit.checkpoint import Checkpoint
-from jointpmf.fit.coupled import fit_marginals
+from jointpmf.fit.marginals import fit_marginals
 from jointpmf.fit.memory import available_bytes, used_bytes
 from jointpmf.fit.plan import FitPlan
 from jointpmf.fit.rows import fit_rows, loop_options
-from jointpmf.fit.subsets import are_many, n_table_cells
-from jointpmf.marginals.marginal_set import MarginalCounts, MarginalSet, names_of_order
+from jointpmf.fit.settings import Checkpoint
+from jointpmf.fit.solution import Solution
+from jointpmf.marginals.counting import names_of_order
+from jointpmf.marginals.counts import MarginalCounts
+from jointpmf.marginals.marginal_set import MarginalSet
+from jointpmf.marginals.orders import are_many, n_table_cells
+from jointpmf.marginals.published import read_marginals
 from jointpmf.model_file import domain_to_json
 from jointpmf.rows.parts import PartedRows
 from jointpmf.rows.spool import Spool
 from jointpmf.solvers.implicit import bytes_of_sums
-from jointpmf.solvers.loop import Solution, Status
+from jointpmf.solvers.loop import Status
 from jointpmf.threads import one_blas_thread
 
 logger = logging.getLogger("jointpmf")

@@ -390,7 +390,7 @@ def _put_page(
     content: bytes, output: str, said: dict[str, Any], sentence: str, as_json: bool, is_opened: bool
 ) -> None:
     """Write a page to a file or to stdout, say so, and show it if that is asked for."""
-    from jointpmf.model_file import atomic_output
+    from jointpmf.output import atomic_output
 
     if output == "-":
         sys.stdout.buffer.write(content)
@@ -440,7 +440,9 @@ def impute(
     """Fill the missing cells of a table; columns that the model does not know stay as they are."""
     import numpy as np
 
-    from jointpmf.data.table_files import check_output, coded_batches, open_table, table_output
+    from jointpmf.data.file_codes import coded_batches
+    from jointpmf.data.table_files import open_table
+    from jointpmf.data.table_output import check_output, table_output
     from jointpmf.predict.impute import STRATEGIES
     from jointpmf.predict.impute import impute as impute_cells
 
@@ -509,7 +511,7 @@ def sample(
 ) -> None:
     """Draw rows from the model, given what is known."""
     from jointpmf.command.arguments import evidence_of
-    from jointpmf.data.table_files import check_output, table_output
+    from jointpmf.data.table_output import check_output, table_output
 
     check_output(output)
     pmf = _pmf(model)
@@ -537,7 +539,8 @@ def score(
     Rows are counted from 0. Missing cells are summed out.
     """
     from jointpmf.command.score import scored_batches, worst_rows, worst_table
-    from jointpmf.data.table_files import check_output, open_table, table_output
+    from jointpmf.data.table_files import open_table
+    from jointpmf.data.table_output import check_output, table_output
 
     check_output(output)
     _check_choice(unknown, "unknown", ("error", "missing"))
@@ -754,7 +757,7 @@ def _exit_code(error: Exception) -> int:
 
 
 def _reason(error: OSError) -> str:
-    from jointpmf.model_file import reason_of
+    from jointpmf.output import reason_of
 
     return reason_of(error)
 

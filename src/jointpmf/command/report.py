@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from jointpmf.data.encoding import Codes
-from jointpmf.data.table_files import Batched, coded_batches, open_table
+from jointpmf.data.codes import Codes
+from jointpmf.data.file_codes import Batched, coded_batches
+from jointpmf.data.table_files import open_table
 from jointpmf.errors import JointPMFError
 from jointpmf.judge.rank import choose_rank
 from jointpmf.show.report.findings import Findings, Subject, Tally, compared_pairs, findings_of

@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from jointpmf.command.printing import plain_table
-from jointpmf.data.table_files import TableFile, coded_batches
+from jointpmf.data.file_codes import coded_batches
+from jointpmf.data.table_files import TableFile
 from jointpmf.domain import text_of
 from jointpmf.pmf import JointPMF
 

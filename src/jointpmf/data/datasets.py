@@ -6,13 +6,8 @@ their publisher, checked by their SHA-256 sum and kept.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
-import zipfile
-import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,11 +15,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from jointpmf.data.encoding import Codes
-from jointpmf.data.ratings import Ratings, pivot_ratings
+from jointpmf.data.codes import Codes
+from jointpmf.data.downloads import (
+    data_folders,
+    first_file,
+    packed_or_not,
+    publisher_file,
+    zip_member,
+)
+from jointpmf.data.pivot import pivot_ratings
+from jointpmf.data.ratings import Ratings
 from jointpmf.domain import Domain, Variable
 from jointpmf.errors import JointPMFError, listing, one_of, shown, whole_number
-from jointpmf.model_file import reason_of
+from jointpmf.output import reason_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,49 +82,7 @@ SOURCES = {
 """What to print beside results: `print(SOURCES["movielens"])`."""
 
 
-@dataclass(frozen=True)
-class Archive:
-    """A file as it can be downloaded: the publisher's address first, then those of copies."""
-
-    file: str
-    unpacked: str
-    sha256: str
-    addresses: tuple[str, ...]
-
-
-def _movielens_archive(release: str, sha256: str) -> Archive:
-    file = f"ml-{release}.zip"
-    address = f"https://files.grouplens.org/datasets/movielens/{file}"
-    return Archive(file, f"ml-{release}", sha256, (address,))
-
-
-ARCHIVES = {
-    "latest-small": _movielens_archive(  # as generated in September 2018
-        "latest-small", "696d65a3dfceac7c45750ad32df2c259311949efec81f0f144fdfb91ebc9e436"
-    ),
-    "20m": _movielens_archive(
-        "20m", "96f243c338a8665f6bcc89c53edf6ee39162a846940de6b7c8c48aeada765ff3"
-    ),
-    "25m": _movielens_archive(
-        "25m", "8b21cfb7eb1706b4ec0aac894368d90acf26ebdfb6aced3ebd4ad5bd1eb9c6aa"
-    ),
-    "32m": _movielens_archive(
-        "32m", "e4a68655d7386b8f95f2f2424b2ff975dfdd15ffd59e0d864a14dca43e99d6ee"
-    ),
-    "jester": Archive(
-        "jester_dataset_1_1.zip",
-        "jester-data-1.xls",
-        "cb7841756ded125b15f3d95c9f8241224065e96354c132a46ae4214deeab7615",
-        (
-            "https://eigentaste.berkeley.edu/dataset/jester_dataset_1_1.zip",
-            "https://web.archive.org/web/20260301101947id_/"
-            "https://eigentaste.berkeley.edu/dataset/jester_dataset_1_1.zip",
-        ),
-    ),
-}
-"""What can be downloaded, with the sum that it must have."""
-
-RELEASES = {
+_RELEASES = {
     "latest-small": "ml-latest-small",
     "20m": "ml-20m",
     "25m": "ml-25m",
@@ -130,15 +91,13 @@ RELEASES = {
 }
 """MovieLens releases and their folders; "pooled" cannot be downloaded."""
 
-STARS = tuple(half / 2 for half in range(1, 11))
-NO_GENRE = "(no genres listed)"
-N_JOKES = 100
-NOT_RATED = 99.0
+_STARS = tuple(half / 2 for half in range(1, 11))
+_NO_GENRE = "(no genres listed)"
+_N_JOKES = 100
+_NOT_RATED = 99.0
 """How the publisher of Jester marks a joke that a user did not rate."""
 
-PLACE = "a folder that you give as data_home or in the environment variable JOINTPMF_DATA"
-
-PARTIES = (
+_PARTIES = (
     "strong Democrat",
     "weak Democrat",
     "independent Democrat",
@@ -148,7 +107,7 @@ PARTIES = (
     "strong Republican",
 )
 
-SCHOOLS = (
+_SCHOOLS = (
     "grade school",
     "some high school",
     "high school",
@@ -188,13 +147,13 @@ def anes96() -> pd.DataFrame:
 
     return pd.DataFrame(
         {
-            "party": labelled("PID", PARTIES, 0),
+            "party": labelled("PID", _PARTIES, 0),
             "vote": labelled("vote", ("Clinton", "Dole"), 0),
             "own view": whole("selfLR"),
             "Clinton's view": whole("ClinLR"),
             "Dole's view": whole("DoleLR"),
             "TV news days": whole("TVnews"),
-            "education": labelled("educ", SCHOOLS, 1),
+            "education": labelled("educ", _SCHOOLS, 1),
             "age": whole("age"),
             "income": whole("income"),
             "town size": raw["popul"],
@@ -249,7 +208,7 @@ def fetch_movielens(
     >>> ratings.wide().rows(named=True)
     [{'user': 7, 'Alien': 4.5}, {'user': 9, 'Alien': 5.0}]
     """
-    one_of(release, tuple(RELEASES), "release")
+    one_of(release, tuple(_RELEASES), "release")
     if n_items is not None:
         n_items = whole_number(n_items, "n_items", 1)
     ratings, movies = _movielens_tables(release, data_home)
@@ -260,7 +219,7 @@ def fetch_movielens(
     chosen = _most_rated(ratings, movies, n_items)
     table = ratings.join(chosen, on="movieId", maintain_order="left")
     return pivot_ratings(
-        table, "userId", "name", "rating", scale=STARS, items=chosen["name"].to_list()
+        table, "userId", "name", "rating", scale=_STARS, items=chosen["name"].to_list()
     )
 
 
@@ -302,9 +261,9 @@ def fetch_jester(
     >>> ratings.wide().rows(named=True)
     [{'user': 2, 'joke7': None, 'joke8': 1}, {'user': 3, 'joke7': 21, 'joke8': 11}]
     """
-    n_items = N_JOKES if n_items is None else whole_number(n_items, "n_items", 1)
-    if n_items > N_JOKES:
-        raise JointPMFError(f"n_items is {n_items}, but there are only {N_JOKES} jokes")
+    n_items = _N_JOKES if n_items is None else whole_number(n_items, "n_items", 1)
+    if n_items > _N_JOKES:
+        raise JointPMFError(f"n_items is {n_items}, but there are only {_N_JOKES} jokes")
     ratings = _jester_ratings(data_home)
     logger.info("%s", SOURCES["jester"])
     is_rated = ~np.isnan(ratings)
@@ -323,7 +282,7 @@ def _rounded(numbers: np.ndarray) -> np.ndarray:
 def _movies_of(genre: str, movies: pl.DataFrame) -> pl.DataFrame:
     """Return the movies of a genre, however it is spelt."""
     genres = movies["genres"].str.split("|")
-    known = sorted(set(genres.explode().drop_nulls()) - {NO_GENRE})
+    known = sorted(set(genres.explode().drop_nulls()) - {_NO_GENRE})
     wanted = genre.casefold() if isinstance(genre, str) else None
     found = [name for name in known if name.casefold() == wanted]
     if not found:
@@ -351,16 +310,16 @@ def _most_rated(ratings: pl.DataFrame, movies: pl.DataFrame, n_items: int | None
 
 def _movielens_tables(release: str, data_home: Any) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return a release's ratings and movies, from a folder or from its zip."""
-    shelves = _shelves(data_home)
-    folder = RELEASES[release]
-    ratings = _found(shelves, _spellings(f"{folder}/ratings.csv"))
+    shelves = data_folders(data_home)
+    folder = _RELEASES[release]
+    ratings = first_file(shelves, packed_or_not(f"{folder}/ratings.csv"))
     if ratings is None:
-        archive = _archive(release, folder, data_home)
+        archive = publisher_file(release, folder, data_home)
         return (
-            _rating_table(_member(archive, f"{folder}/ratings.csv"), str(archive)),
-            _movie_table(_member(archive, f"{folder}/movies.csv"), str(archive)),
+            _rating_table(zip_member(archive, f"{folder}/ratings.csv"), str(archive)),
+            _movie_table(zip_member(archive, f"{folder}/movies.csv"), str(archive)),
         )
-    movies = _found([ratings.parent], _spellings("movies.csv"))
+    movies = first_file([ratings.parent], packed_or_not("movies.csv"))
     if movies is None:
         raise JointPMFError(f"the folder {ratings.parent} has ratings but no movies.csv")
     return _rating_table(ratings, str(ratings)), _movie_table(movies, str(movies))
@@ -390,15 +349,15 @@ def _table(source: Path | bytes, where: str, types: dict[str, Any]) -> pl.DataFr
 
 def _jester_ratings(data_home: Any) -> np.ndarray:
     """Return all ratings, of shape (users, 100), NaN where there is none."""
-    spellings = [*_spellings("jester-1.csv"), "jester-data-1.xls", "jester-data-1.zip"]
-    folders = [folder / sub for folder in _shelves(data_home) for sub in ("jester-1", "")]
-    path = _found(folders, spellings) or _archive("jester", "jester-1", data_home)
+    spellings = [*packed_or_not("jester-1.csv"), "jester-data-1.xls", "jester-data-1.zip"]
+    folders = [folder / sub for folder in data_folders(data_home) for sub in ("jester-1", "")]
+    path = first_file(folders, spellings) or publisher_file("jester", "jester-1", data_home)
     if path.suffix in (".csv", ".gz"):
-        types = {f"joke{n}": pl.Float64 for n in range(1, N_JOKES + 1)}
+        types = {f"joke{n}": pl.Float64 for n in range(1, _N_JOKES + 1)}
         ratings = _table(path, str(path), types).to_numpy()
     else:
         is_zip = path.suffix == ".zip"
-        content = _member(path, "jester-data-1.xls") if is_zip else path.read_bytes()
+        content = zip_member(path, "jester-data-1.xls") if is_zip else path.read_bytes()
         ratings = _spreadsheet_ratings(content, str(path))
     outside = ratings[np.abs(ratings) > 10]
     if outside.size:
@@ -419,139 +378,8 @@ def _spreadsheet_ratings(content: bytes, where: str) -> np.ndarray:
         numbers = sheet.cast(pl.Float64).to_numpy()
     except (fastexcel.FastExcelError, pl.exceptions.PolarsError):
         raise JointPMFError(f"{where} cannot be read as a spreadsheet of numbers") from None
-    if numbers.shape[1] != N_JOKES + 1:
+    if numbers.shape[1] != _N_JOKES + 1:
         raise JointPMFError(
-            f"{where} has {numbers.shape[1]} columns instead of a count and {N_JOKES} jokes"
+            f"{where} has {numbers.shape[1]} columns instead of a count and {_N_JOKES} jokes"
         )
-    return np.where(numbers == NOT_RATED, np.nan, numbers)[:, 1:]
-
-
-def _root(data_home: Any) -> Path | None:
-    """Return the folder that was given, as an argument or in the environment."""
-    given = os.environ.get("JOINTPMF_DATA") or None if data_home is None else data_home
-    if given is None:
-        return None
-    try:
-        root = Path(given).expanduser()
-    except TypeError:
-        raise JointPMFError(f"data_home must be the path of a folder, not {shown(given)}") from None
-    if not root.is_dir() and (data_home is None or root.exists()):
-        whose = "JOINTPMF_DATA" if data_home is None else "data_home"
-        raise JointPMFError(f"{whose} names {str(given)!r}, which is not a folder")
-    return root
-
-
-def _shelves(data_home: Any) -> list[Path]:
-    """Return the folders to look in."""
-    root = _root(data_home)
-    return [] if root is None else [root, root / "ratings"]
-
-
-def _spellings(file: str) -> list[str]:
-    return [file, f"{file}.gz"]
-
-
-def _found(folders: Iterable[Path], names: Iterable[str]) -> Path | None:
-    """Return the first file there is."""
-    names = list(names)
-    paths = (folder / name for folder in folders for name in names)
-    return next((path for path in paths if path.is_file()), None)
-
-
-def _archive(key: str, folder: str, data_home: Any) -> Path:
-    """Return the publisher's file: from the folder if it is there and whole, or downloaded."""
-    if key not in ARCHIVES:
-        raise JointPMFError(
-            f"{key!r} cannot be downloaded: put a folder {folder!r} with ratings.csv and "
-            f"movies.csv into {PLACE}"
-        )
-    archive = ARCHIVES[key]
-    for path in (shelf / archive.file for shelf in _shelves(data_home)):
-        if path.is_file():
-            if _sha256(path) == archive.sha256:
-                return path
-            logger.warning("%s is damaged or of another release: its SHA-256 sum differs", path)
-    return _downloaded(archive, None if data_home is None else _root(data_home))
-
-
-def _sha256(path: str | Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _downloaded(archive: Archive, folder: Path | None) -> Path:
-    """Return a file that was downloaded, now or before, and has the right sum."""
-    try:
-        import pooch
-    except ImportError:
-        raise JointPMFError(
-            f"downloading {archive.file} needs the extra: pip install 'jointpmf[datasets]'; or put "
-            f"the {archive.unpacked!r} that it unpacks to into {PLACE}"
-        ) from None
-    failures = []
-    for address in archive.addresses:
-        try:
-            with _quiet(pooch.get_logger()):
-                path = pooch.retrieve(
-                    address,
-                    known_hash=f"sha256:{archive.sha256}",
-                    fname=archive.file,
-                    path=folder or pooch.os_cache("jointpmf"),
-                    downloader=_checked(pooch.HTTPDownloader(chunk_size=2**20), archive),
-                )
-            return Path(path)
-        except JointPMFError as error:
-            failures.append(error)
-        except OSError as error:
-            failures.append(_not_downloaded(archive, address, error))
-    raise failures[0]
-
-
-def _checked(download: Callable[..., Any], archive: Archive) -> Callable[..., None]:
-    """Return a downloader for pooch that says what is wrong with the file it got."""
-
-    def checked(address: str, file: str, _: Any) -> None:
-        download(address, file, None)
-        sha256 = _sha256(file)
-        if sha256 != archive.sha256:
-            raise JointPMFError(
-                f"{archive.file} from {address} has the SHA-256 sum {sha256} instead of "
-                f"{archive.sha256} and was thrown away: try again, or, if its publisher has "
-                f"changed it, unpack {archive.unpacked!r} from a copy that you trust into "
-                f"{PLACE}"
-            )
-
-    return checked
-
-
-def _not_downloaded(archive: Archive, address: str, error: OSError) -> JointPMFError:
-    response = getattr(error, "response", None)
-    reason = type(error).__name__ if response is None else f"HTTP status {response.status_code}"
-    return JointPMFError(
-        f"{archive.file} could not be downloaded from {address} ({reason}): put it, or the "
-        f"{archive.unpacked!r} that it unpacks to, into {PLACE}"
-    )
-
-
-@contextmanager
-def _quiet(other: logging.Logger) -> Iterator[None]:
-    """Keep another library from writing to stderr what it does."""
-    level = other.level
-    other.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        other.setLevel(level)
-
-
-def _member(archive: Path, name: str) -> bytes:
-    """Return the content of a file in a zip."""
-    try:
-        with zipfile.ZipFile(archive) as opened:
-            return opened.read(name)
-    except KeyError:
-        raise JointPMFError(f"{archive} has no file {name}") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError):
-        raise JointPMFError(
-            f"{archive} is not a whole zip file; delete it, and it will be downloaded again"
-        ) from None
+    return np.where(numbers == _NOT_RATED, np.nan, numbers)[:, 1:]

@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from jointpmf.data.encoding import Codes, encode
+from jointpmf.data.codes import Codes
+from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING, Domain, Variable
 from jointpmf.errors import JointPMFError
 from jointpmf.estimators.tables import (

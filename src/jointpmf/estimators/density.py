@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from jointpmf.data.encoding import check_is_domain, encode
-from jointpmf.domain import MISSING, Domain
+from jointpmf.data.encode import encode
+from jointpmf.domain import MISSING, Domain, check_is_domain
 from jointpmf.errors import JointPMFError, shown, whole_number
 from jointpmf.estimators.base import PMFBase
 from jointpmf.estimators.tables import counting_rows, seed_of

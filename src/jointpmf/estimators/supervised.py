@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 
-from jointpmf.data.encoding import encode
+from jointpmf.data.encode import encode
 from jointpmf.domain import Variable
 from jointpmf.estimators.base import PMFBase
 from jointpmf.estimators.tables import checked_target, counting_rows, n_bins_of, n_rows

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import _safe_indexing, column_or_1d
 
+from jointpmf.data.codes import checked_weights
 from jointpmf.domain import MISSING
 from jointpmf.errors import JointPMFError
-from jointpmf.marginals.marginal_set import checked_weights
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator

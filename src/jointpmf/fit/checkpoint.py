@@ -26,12 +26,13 @@ from safetensors.numpy import load as tensors_in
 from safetensors.numpy import save
 
 from jointpmf import __version__
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.fit.settings import Checkpoint
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.marginals.tables import SparseTable
-from jointpmf.model_file import PathLike, atomic_output, header_and_numbers, reason_of, with_header
+from jointpmf.model_file import header_and_numbers, with_header
+from jointpmf.output import PathLike, atomic_output, reason_of
 from jointpmf.pmf import JointPMF, seeded_generator
 from jointpmf.rows.source import digest_of, is_digest, parts_of_domain
 from jointpmf.solvers.loop import Arrays

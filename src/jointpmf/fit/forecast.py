@@ -19,16 +19,17 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpstrf
 
 from jointpmf.compiled.vectors import LANES
-from jointpmf.data.encoding import Codes, code_dtype
+from jointpmf.data.codes import Codes, code_dtype
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, one_of, whole_number
 from jointpmf.fit.coupled import FEW_SWEEPS, MANY_PARAMETERS, MANY_SWEEPS
 from jointpmf.fit.plan import CANDIDATE_STEPS, MAX_CANDIDATES, affordable_starts
-from jointpmf.fit.subsets import MOST_TABLES, N_RANDOM, is_better_implicit, n_table_cells
-from jointpmf.judge.identifiability import MAX_PARAMETERS, N_POINTS, is_determined
+from jointpmf.fit.subsets import MOST_TABLES, N_RANDOM, is_better_implicit
+from jointpmf.judge.identifiability import MAX_PARAMETERS, N_POINTS
 from jointpmf.marginals.counting import count_tables
 from jointpmf.marginals.marginal_set import MarginalSet
-from jointpmf.marginals.tables import SMALLEST_SPARSE
+from jointpmf.marginals.orders import n_table_cells
+from jointpmf.marginals.tables import TableLimits
 from jointpmf.pmf import JointPMF, random_pmf
 from jointpmf.point import Point
 from jointpmf.rows.table import CHUNK_BYTES, MAX_CHUNKS, MOST_LISTED, ColumnRows, Rows, cell_dtype
@@ -45,21 +46,15 @@ from jointpmf.solvers.implicit import (
     group_bounds,
     n_counted_subsets,
 )
+from jointpmf.solvers.jacobian import is_determined
 from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.solvers.loop import Status, iterate
 from jointpmf.solvers.newton import LARGEST_FACTORISED, MAX_CG, Newton
 from jointpmf.solvers.starts.algebraic import MAX_STACK, algebraic_start
-from jointpmf.solvers.starts.candidates import (
-    MAX_COUNTED,
-    MAX_STACKED,
-    N_COMPLETED,
-    SURPLUS,
-    can_merge,
-    point_at_rows,
-    point_in_closed_form,
-    point_of_merged_rows,
-    random_point,
-)
+from jointpmf.solvers.starts.candidates import MAX_COUNTED, MAX_STACKED, N_COMPLETED, SURPLUS
+from jointpmf.solvers.starts.closed_form import point_in_closed_form
+from jointpmf.solvers.starts.of_rows import can_merge, point_at_rows, point_of_merged_rows
+from jointpmf.solvers.starts.random import random_point
 from jointpmf.solvers.symmetric import CHUNK_WORK, SymmetricSums
 from jointpmf.threads import n_threads, one_blas_thread
 
@@ -264,7 +259,7 @@ class _Table:
     def cells_held(self, order: int) -> int:
         """Return the cells of a table that are in memory: of a large one, those that were seen."""
         n_cells = int(self.levels**order)
-        return n_cells if n_cells < SMALLEST_SPARSE else min(n_cells, self.n_rows)
+        return n_cells if n_cells < TableLimits.smallest_sparse else min(n_cells, self.n_rows)
 
     def narrow(self, order: int) -> _Table:
         """Return a table of so few variables that all of its subsets are quickly looked at."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jointpmf.data.encoding import code_dtype
+from jointpmf.data.codes import code_dtype
 from jointpmf.domain import number_in
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.fit.settings import Coupled, Objective

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointpmf.data.encoding import Codes, check_is_domain, encode
+from jointpmf.data.codes import Codes, checked_weights
+from jointpmf.data.encode import encode
 from jointpmf.data.table_files import open_table
+from jointpmf.domain import check_is_domain
 from jointpmf.errors import JointPMFError
-from jointpmf.marginals.marginal_set import checked_weights
 from jointpmf.rows.distributed import distributed_rows, engine_of
 from jointpmf.rows.reading import Batches, FileReading, Files, Reading, are_batches
 from jointpmf.rows.source import Source, Table, check_table

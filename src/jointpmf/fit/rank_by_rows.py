@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.domain import MISSING
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import in_stage

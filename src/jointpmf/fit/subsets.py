@@ -19,7 +19,7 @@ from jointpmf.rows.table import ColumnRows
 from jointpmf.solvers.implicit import ImplicitLeastSquares
 
 if TYPE_CHECKING:
-    from jointpmf.data.encoding import Codes
+    from jointpmf.data.codes import Codes
     from jointpmf.marginals.marginal_set import MarginalSet
 
 logger = logging.getLogger("jointpmf")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.data.ratings import Ratings
 from jointpmf.domain import MISSING, Domain
 from jointpmf.errors import JointPMFError, listing

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jointpmf.data.encoding import Codes, encode, some_cells
+from jointpmf.data.codes import Codes, some_cells
+from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.fit.settings import HiddenCells

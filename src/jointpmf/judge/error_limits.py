@@ -9,7 +9,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError
 from jointpmf.judge.identifiability import known_subsets

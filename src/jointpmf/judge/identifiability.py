@@ -16,7 +16,8 @@ import numpy as np
 
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, whole_number
-from jointpmf.marginals.marginal_set import MarginalSet, names_of_order, positions_of
+from jointpmf.marginals.counting import names_of_order, positions_of
+from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.pmf import JointPMF, seeded_generator
 from jointpmf.point import Point
 from jointpmf.solvers.curvature import Curvature

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.special import entr
 
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.errors import JointPMFError, whole_number
 from jointpmf.pmf import JointPMF
 from jointpmf.threads import one_blas_thread

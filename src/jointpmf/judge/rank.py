@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jointpmf.data.encoding import encode
+from jointpmf.data.codes import checked_weights
+from jointpmf.data.encode import encode
 from jointpmf.errors import JointPMFError, one_of, shown, whole_number
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import in_stage, progress_bar, watched_loop
@@ -19,7 +20,6 @@ from jointpmf.fit.settings import Likelihood, checked_objective
 from jointpmf.fit.validation import Judge, cells_of, drawn_rows, is_fraction, splitter
 from jointpmf.judge.larger import fit_larger
 from jointpmf.judge.summary import CRITERIA, information_criteria, n_free_parameters
-from jointpmf.marginals.marginal_set import checked_weights
 from jointpmf.pmf import JointPMF, seeded_generator
 from jointpmf.point import Point
 from jointpmf.rows.source import Table, check_table

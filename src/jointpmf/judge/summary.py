@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.special import entr
 
-from jointpmf.data.encoding import encode
+from jointpmf.data.codes import checked_weights
+from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING, Domain
 from jointpmf.errors import JointPMFError, shown
-from jointpmf.marginals.marginal_set import checked_weights
 from jointpmf.pmf import JointPMF
 
 CRITERION_NAMES = {"aic": "AIC", "bic": "BIC", "abic": "aBIC", "caic": "CAIC"}

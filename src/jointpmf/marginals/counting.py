@@ -7,25 +7,30 @@ so neither the order of the rows nor the number of threads changes them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jointpmf.compiled import loops as kernels
-from jointpmf.data.encoding import Codes
-from jointpmf.errors import JointPMFError
-from jointpmf.marginals.tables import SparseTable, Table, compact
+from jointpmf.errors import JointPMFError, whole_number
+from jointpmf.marginals.tables import DEFAULT_LIMITS, SparseTable, Table, TableLimits, compact
 from jointpmf.threads import run_all
+
+if TYPE_CHECKING:
+    from jointpmf.data.codes import Codes
+    from jointpmf.domain import Domain
 
 Subset = tuple[int, ...]
 
-MAX_SCRATCH = 2**24
-"""Cells of the largest table that is counted directly; larger ones are counted by sorting."""
-
 
 def count_tables(
-    codes: Codes, subsets: Sequence[Subset], weights: np.ndarray | None
+    codes: Codes,
+    subsets: Sequence[Subset],
+    weights: np.ndarray | None,
+    limits: TableLimits = DEFAULT_LIMITS,
 ) -> list[Table]:
     """Return the table of counts of every subset, in the order asked."""
     by_prefix: dict[Subset, list[int]] = {}
@@ -33,16 +38,16 @@ def count_tables(
         by_prefix.setdefault(subset[:-1], []).append(position)
     counted: list[Table] = [np.empty(0)] * len(subsets)
     tasks: list[Callable[[], None]] = [
-        partial(_count_prefix, codes, subsets, part, weights, counted)
+        partial(_count_prefix, codes, subsets, part, weights, limits, counted)
         for positions in by_prefix.values()
-        for part in _parts_that_fit(codes, subsets, positions)
+        for part in _parts_that_fit(codes, subsets, positions, limits.max_scratch)
     ]
     run_all(tasks)
     return counted
 
 
 def _parts_that_fit(
-    codes: Codes, subsets: Sequence[Subset], positions: list[int]
+    codes: Codes, subsets: Sequence[Subset], positions: list[int], max_scratch: int
 ) -> list[list[int]]:
     """Split subsets that share a prefix so that one part's tables fit the scratch memory."""
     parts: list[list[int]] = []
@@ -51,7 +56,7 @@ def _parts_that_fit(
         cells = _extended_cells(codes, subsets[position])
         if cells > room:
             parts.append([])
-            room = MAX_SCRATCH
+            room = max_scratch
         parts[-1].append(position)
         room -= cells
     return parts
@@ -66,12 +71,13 @@ def _count_prefix(
     subsets: Sequence[Subset],
     positions: list[int],
     weights: np.ndarray | None,
+    limits: TableLimits,
     counted: list[Table],
 ) -> None:
     """Count the subsets at these positions, which share all but their last variable."""
     sizes = codes.domain.sizes
     cells = [_extended_cells(codes, subsets[position]) for position in positions]
-    if cells[0] > MAX_SCRATCH:
+    if cells[0] > limits.max_scratch:
         counted[positions[0]] = _count_by_sorting(codes, subsets[positions[0]], weights)
         return
     prefix = subsets[positions[0]][:-1]
@@ -91,7 +97,7 @@ def _count_prefix(
     for k, position in enumerate(positions):
         shape = tuple(sizes[n] + 1 for n in subsets[position])
         extended = counts[starts[k] : starts[k + 1]].reshape(shape)
-        counted[position] = compact(extended[(slice(1, None),) * len(shape)].copy())
+        counted[position] = compact(extended[(slice(1, None),) * len(shape)].copy(), limits)
 
 
 def _count_by_sorting(codes: Codes, subset: Subset, weights: np.ndarray | None) -> SparseTable:
@@ -107,3 +113,21 @@ def _count_by_sorting(codes: Codes, subset: Subset, weights: np.ndarray | None) 
         distinct, inverse = np.unique(cells[observed], return_inverse=True)
         counts = np.bincount(inverse, weights=weights[observed], minlength=len(distinct))
     return SparseTable.of_cells(distinct, counts, shape)
+
+
+def names_of_order(domain: Domain, order: int) -> list[tuple[str, ...]]:
+    """Return the names of all subsets of `order` variables."""
+    order = whole_number(order, "the order", 1)
+    if order > len(domain):
+        raise JointPMFError(
+            f"marginals of order {order} need {order} variables; there are {len(domain)}"
+        )
+    return list(combinations(domain.names, order))
+
+
+def positions_of(domain: Domain, subsets: Iterable[Sequence[str]]) -> list[Subset]:
+    """Return the positions of each subset's variables, increasing."""
+    positions = [tuple(sorted(domain.indices(names))) for names in subsets]
+    if () in positions:
+        raise JointPMFError("a marginal needs at least one variable")
+    return positions

@@ -14,11 +14,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-SPARSE_BELOW = 1 / 3
-"""A table with a smaller part of non-zero cells is kept sparse: that is smaller and faster."""
 
-SMALLEST_SPARSE = 4096
-"""Tables of fewer cells are always dense: the product of so few costs nothing."""
+@dataclass(frozen=True)
+class TableLimits:
+    """Which tables are kept sparse, and how they are counted."""
+
+    sparse_below: float = 1 / 3
+    """A table with a smaller part of non-zero cells is kept sparse: that is smaller and faster."""
+    smallest_sparse: int = 4096
+    """Tables of fewer cells are always dense: products with them cost next to nothing."""
+    max_scratch: int = 2**24
+    """Cells of the largest table that is counted directly; larger ones are counted by sorting."""
+
+    def are_sparse(self, n_nonzero: int, n_cells: int) -> bool:
+        """Tell whether a table is large enough, and empty enough, to be kept sparse."""
+        return n_cells >= self.smallest_sparse and n_nonzero < self.sparse_below * n_cells
+
+
+DEFAULT_LIMITS = TableLimits()
 
 
 class CompressedRows(NamedTuple):
@@ -134,30 +147,25 @@ def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
     return math.prod(shape[:head]), math.prod(shape[head:])
 
 
-def is_worth_sparse(n_nonzero: int, n_cells: int) -> bool:
-    """Tell whether a table is large enough, and empty enough, to be kept sparse."""
-    return n_cells >= SMALLEST_SPARSE and n_nonzero < SPARSE_BELOW * n_cells
-
-
-def compact(table: np.ndarray) -> Table:
+def compact(table: np.ndarray, limits: TableLimits = DEFAULT_LIMITS) -> Table:
     """Return a table sparse where that is worth it, and as it is otherwise."""
-    if not is_worth_sparse(int(np.count_nonzero(table)), table.size):
+    if not limits.are_sparse(int(np.count_nonzero(table)), table.size):
         return table
     flat = np.ascontiguousarray(table).reshape(-1)
     cells = np.flatnonzero(flat)
     return SparseTable.of_cells(cells, flat[cells], table.shape)
 
 
-def add(first: Table, second: Table) -> Table:
+def add(first: Table, second: Table, limits: TableLimits = DEFAULT_LIMITS) -> Table:
     """Return the sum of two tables of one shape, again sparse only where that is worth it."""
     if not (isinstance(first, SparseTable) and isinstance(second, SparseTable)):
-        return compact(np.asarray(first) + np.asarray(second))
+        return compact(np.asarray(first) + np.asarray(second), limits)
     cells = np.concatenate([first.cells, second.cells])
     values = np.concatenate([_wide(first.values), _wide(second.values)])
     cells, where = np.unique(cells, return_inverse=True)
     totals = np.zeros(len(cells), values.dtype)
     np.add.at(totals, where, values)
-    if not is_worth_sparse(len(cells), math.prod(first.shape)):
+    if not limits.are_sparse(len(cells), math.prod(first.shape)):
         return np.asarray(first) + np.asarray(second)
     return SparseTable.of_cells(cells, totals, first.shape)
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from jointpmf.compiled import loops as kernels
-from jointpmf.data.encoding import encode, filled
+from jointpmf.data.decode import filled
+from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING, Variable
-from jointpmf.errors import JointPMFError, listing, shown
-from jointpmf.pmf import JointPMF, cumulative, seeded_generator
+from jointpmf.errors import JointPMFError, listing, seeded_generator, shown
+from jointpmf.pmf import JointPMF, cumulative
 from jointpmf.threads import one_blas_thread
 
 STRATEGIES = ("mode", "median", "expectation", "sample")

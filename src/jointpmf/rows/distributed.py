@@ -20,14 +20,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from jointpmf.data.encoding import (
-    MAX_NUMERIC_LEVELS,
-    Codes,
-    ColumnLevels,
-    check_shares,
-    column_levels,
-    encode,
-)
+from jointpmf.data.codes import Codes
+from jointpmf.data.columns import check_shares
+from jointpmf.data.encode import encode
+from jointpmf.data.levels import LevelCollector, LevelRules
 from jointpmf.domain import Domain, check_distinct
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.rows.parts import (
@@ -46,9 +42,6 @@ from jointpmf.threads import limited_to
 
 ENGINES = {"dask.dataframe": "Dask", "pyspark.sql": "Spark"}
 """Where the DataFrames of each engine live; to know them, it need not be imported."""
-
-MAX_LEVELS = 100_000
-"""A column with more levels is not discrete."""
 
 GROUP = 16
 """Sums that one task adds; a power of two, so that the pairs are those of one large tree."""
@@ -129,49 +122,32 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class TableLevels:
-    """The levels of each column of a table; no columns at all before any row was seen."""
-
-    columns: Sequence[ColumnLevels]
-
-    def merged(self, other: TableLevels) -> TableLevels:
-        """Return the levels of both."""
-        if not self.columns or not other.columns:
-            return self if self.columns else other
-        pairs = zip(self.columns, other.columns, strict=True)
-        return TableLevels([_checked(one.merged(two)) for one, two in pairs])
-
-    def domain(self) -> Domain:
-        """Return the domain of the whole table."""
-        if not self.columns:
-            raise JointPMFError(EMPTY)
-        return Domain([column.variable() for column in self.columns])
-
-
-def _checked(column: ColumnLevels) -> ColumnLevels:
-    """Return levels that may travel, or raise because the column is not discrete."""
-    if column.own is None and len(column.levels) > MAX_NUMERIC_LEVELS and column.are_numbers:
-        raise JointPMFError(
-            f"column {column.name!r} has more than {MAX_NUMERIC_LEVELS} distinct numbers: cut it "
-            "into bins, or give a domain in which its variable has edges"
-        )
-    if len(column.levels) > MAX_LEVELS:
-        raise JointPMFError(
-            f"column {column.name!r} has more than {MAX_LEVELS} levels, too many to learn from"
-        )
-    return column
-
-
-@dataclass(frozen=True)
 class FindLevels:
     """The task of finding the levels of all columns."""
 
-    def __call__(self, piece: Piece) -> TableLevels:
+    max_levels: int = 100_000
+    """A column with more levels is not discrete; what is found travels to the caller."""
+
+    def __call__(self, piece: Piece) -> LevelCollector:
         """Return the levels of a piece."""
-        if not len(piece.table):
-            return TableLevels([])
-        piece.check_columns()
-        return TableLevels([_checked(found) for found in column_levels(piece.table, piece.names)])
+        found = LevelCollector(
+            LevelRules(
+                max_levels=self.max_levels,
+                too_many_numbers=(
+                    "column {name!r} has more than {max_numbers} distinct numbers: cut it into "
+                    "bins, or give a domain in which its variable has edges"
+                ),
+                too_many_levels=(
+                    f"column {{name!r}} has more than {self.max_levels} levels, too many to "
+                    "learn from"
+                ),
+                empty=EMPTY,
+            )
+        )
+        if len(piece.table):
+            piece.check_columns()
+            found.add(piece.table, piece.names)
+        return found
 
 
 @dataclass(frozen=True)
@@ -237,7 +213,7 @@ def _said_plainly(task: object) -> Iterator[None]:
 class _Source(Protocol):
     """A table of an engine."""
 
-    def levels(self) -> TableLevels:
+    def levels(self) -> LevelCollector:
         """Return the levels of its columns."""
 
     def coded(self, domain: Domain) -> AbstractContextManager[Parts]:
@@ -250,7 +226,7 @@ class _DaskSource:
     def __init__(self, frame: Any, names: list[str]) -> None:
         self._pieces = [Piece(k, table, names) for k, table in enumerate(frame.to_delayed())]
 
-    def levels(self) -> TableLevels:
+    def levels(self) -> LevelCollector:
         """Return the levels of its columns."""
         return _dask_total(FindLevels(), self._pieces)
 
@@ -327,7 +303,7 @@ class _SparkSource:
         )
         self._names = names
 
-    def levels(self) -> TableLevels:
+    def levels(self) -> LevelCollector:
         """Return the levels of its columns."""
         return _spark_total(FindLevels(), self._results(FindLevels()))
 

@@ -14,10 +14,11 @@ from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.domain import Domain
-from jointpmf.marginals.counting import Subset, count_tables
-from jointpmf.marginals.marginal_set import MarginalCounts, MarginalSet, names_of_order
+from jointpmf.marginals.counting import Subset, count_tables, names_of_order
+from jointpmf.marginals.counts import MarginalCounts
+from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.marginals.orders import check_countable
 from jointpmf.marginals.tables import Table, add
 from jointpmf.rows.source import digest_of

@@ -8,14 +8,30 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from jointpmf.data.encoding import Codes, LevelUnion, encode
-from jointpmf.data.table_files import TableFile, codes_in, learned_domain
+from jointpmf.data.codes import Codes
+from jointpmf.data.encode import encode
+from jointpmf.data.file_codes import codes_in
+from jointpmf.data.file_levels import learned_domain
+from jointpmf.data.levels import LevelCollector, LevelRules
+from jointpmf.data.table_files import TableFile
 from jointpmf.errors import JointPMFError, listing, shown
-from jointpmf.marginals.marginal_set import MarginalCounts, MarginalSet, names_of_order
+from jointpmf.marginals.counting import names_of_order
+from jointpmf.marginals.counts import MarginalCounts
+from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.rows.table import n_observed
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
+
+
+_BATCH_LEVELS = LevelRules(
+    too_many_numbers=(
+        "column {name!r} has more than {max_numbers} distinct numbers: give a domain in which it "
+        "is binned, such as encode(some rows, bins={{{name!r}: 8}}).domain"
+    ),
+    empty="the batches are empty: there is nothing to learn the levels from",
+)
+"""How the levels of batches are learned where no domain is given."""
 
 
 @dataclass(frozen=True)
@@ -141,14 +157,14 @@ class Batches:
                 "batches that can be read only once, such as a generator, need a domain: pass "
                 "domain=, or a list of tables, or a function that returns a new generator"
             )
-        union, n_rows = LevelUnion(), 0
+        collector, n_rows = LevelCollector(_BATCH_LEVELS), 0
         for k, table in enumerate(self._tables()):
             try:
-                n_rows += union.add(table)
+                n_rows += collector.add(table)
             except JointPMFError as error:
                 raise JointPMFError(f"batch {k}: {error}") from None
         self._n_rows = n_rows
-        return union.domain()
+        return collector.domain()
 
     def codes(self) -> Iterator[Codes]:
         """Yield the codes of each batch."""

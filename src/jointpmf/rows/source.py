@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.errors import JointPMFError, listing
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.rows.table import ExpectedCounts, TableRows, rows_of_codes

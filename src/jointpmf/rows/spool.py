@@ -14,10 +14,10 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from jointpmf.data.encoding import Codes, code_dtype
+from jointpmf.data.codes import Codes, code_dtype
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError
-from jointpmf.model_file import reason_of
+from jointpmf.output import reason_of
 from jointpmf.rows.parts import Part, PartedRows, S, Task
 from jointpmf.rows.table import ColumnRows
 

@@ -24,7 +24,7 @@ from jointpmf.compiled.vectors import (
     multiply_long_row,
     multiply_row,
 )
-from jointpmf.data.encoding import Codes, code_dtype
+from jointpmf.data.codes import Codes, code_dtype
 from jointpmf.domain import MISSING, Domain
 from jointpmf.point import Point
 from jointpmf.threads import row_blocks, run_all

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.domain import MISSING
 from jointpmf.pmf import posterior_of_rows
 from jointpmf.point import Point

@@ -18,11 +18,11 @@ from itertools import combinations
 import numpy as np
 
 from jointpmf.compiled import least_squares as kernels
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError
-from jointpmf.marginals.counting import MAX_SCRATCH, count_tables
-from jointpmf.marginals.tables import SparseTable, Table
+from jointpmf.marginals.counting import count_tables
+from jointpmf.marginals.tables import SparseTable, Table, TableLimits
 from jointpmf.point import Point
 from jointpmf.rows.table import ColumnRows, distinct_codes, n_observed
 from jointpmf.solvers.least_squares import Block
@@ -332,7 +332,7 @@ def _seen(rows: ColumnRows, subsets: Iterator[Subset]) -> Iterator[_Seen]:
     """Yield the tables of subsets, of which only some are in memory at a time."""
     codes = Codes(rows.domain, rows.columns.T)
     for batch, n_cells in _batches(subsets, rows.domain.sizes):
-        if n_cells > MAX_SCRATCH:  # of one table
+        if n_cells > TableLimits.max_scratch:  # of one table
             yield _Seen.of_rows(batch[0], rows)
             continue
         for subset, table in zip(batch, count_tables(codes, batch, rows.weights), strict=True):

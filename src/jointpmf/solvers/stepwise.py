@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.point import Point
 from jointpmf.rows.table import ColumnRows, Stacks, TableRows, marginal_of_counts
 from jointpmf.solvers.em import feasible_stack

@@ -8,22 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jointpmf as jp
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.rows.table import Rows
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.loop import iterate
 from jointpmf.point import Point
 from jointpmf.solvers.starts import candidates as starts
-from jointpmf.solvers.starts.candidates import (
-    CountedTriples,
-    enlarged_point,
-    merged,
-    mixed,
-    point_at_rows,
-    point_in_closed_form,
-    point_of_merged_rows,
-    random_point,
-)
+from jointpmf.solvers.starts.closed_form import CountedTriples, point_in_closed_form
+from jointpmf.solvers.starts.of_rows import enlarged_point, merged, point_at_rows, point_of_merged_rows
+from jointpmf.solvers.starts.random import mixed, random_point
 from support import oracle
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from jointpmf.command.arguments import evidence_of
 from jointpmf.domain import Domain, Variable, matching_level, text_of
 from jointpmf.errors import JointPMFError
-from jointpmf.model_file import PathLike, atomic_output, checked_path
+from jointpmf.output import PathLike, atomic_output, checked_path
 from jointpmf.show.html import base64_text, escaped, policy
 from jointpmf.show.text import unicode_text
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jointpmf.fit.solution import Restart, Solution
 from jointpmf.show.plots.canvas import (
     BLUE,
     GREY,
@@ -19,7 +20,6 @@ from jointpmf.show.plots.canvas import (
     say,
     whole_numbers,
 )
-from jointpmf.solvers.loop import Restart, Solution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jointpmf.data.encoding import Codes, encode
+from jointpmf.data.codes import Codes
+from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING
 from jointpmf.errors import JointPMFError
 from jointpmf.pmf import JointPMF, seeded_generator

@@ -15,16 +15,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes, checked_weights
 from jointpmf.domain import MISSING, Domain, Variable, text_of
+from jointpmf.fit.solution import Restart, Solution
 from jointpmf.judge.identifiability import MAX_SEARCHED, Identifiability, identifiability
 from jointpmf.judge.rank import RankCurve
 from jointpmf.judge.summary import component_entropies, n_free_parameters
-from jointpmf.marginals.marginal_set import MarginalCounts, MarginalSet, checked_weights
+from jointpmf.marginals.counts import MarginalCounts
+from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.model_file import ModelFile
 from jointpmf.pmf import JointPMF, posterior_of_rows
 from jointpmf.show.text import count_text, number_text, percent, shortened
-from jointpmf.solvers.loop import Restart, Solution, Status, Step
+from jointpmf.solvers.loop import Status, Step
 
 MOST_MARGINALS, MOST_CELLS = 2000, 10**7
 """Marginals that are compared with the model, and cells of all of them: of more, some at random."""

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from jointpmf import __version__
-from jointpmf.data.encoding import encode
+from jointpmf.data.encode import encode
 from jointpmf.domain import Domain, text_of
 from jointpmf.errors import JointPMFError, shown
+from jointpmf.fit.solution import Solution
 from jointpmf.judge.rank import RankCurve
-from jointpmf.model_file import PathLike, atomic_output, checked_path
+from jointpmf.output import PathLike, atomic_output, checked_path
 from jointpmf.show.charts import Chart, bar, round_ticks
 from jointpmf.show.html import Html, element, facts, html_table, joined, name_of, page
 from jointpmf.show.rank_curve import curve_html
@@ -36,7 +37,7 @@ from jointpmf.show.report.findings import (
     whole_in,
 )
 from jointpmf.show.text import count_text, number_text, percent
-from jointpmf.solvers.loop import Solution, Status, Step
+from jointpmf.solvers.loop import Status, Step
 
 WORST = 10
 """Marginals that are shown, the worst fitted first."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.compiled import least_squares as kernels
-from jointpmf.data.encoding import Codes
+from jointpmf.data.codes import Codes
 from jointpmf.marginals.counting import count_tables
 from jointpmf.solvers.starts.algebraic import Groups, grown, point_of_groups, room_of
 from jointpmf.threads import one_blas_thread

@@ -1,3 +1,5 @@
+"""Any table to codes: levels, orders, missing cells, bins, and what is refused."""
+
 import datetime as dt
 import math
 
@@ -6,60 +8,21 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import jointpmf as jp
-from jointpmf.data.encoding import Codes, decode, encode, filled
-
-TABLES = {
-    "pandas": lambda cells: pd.DataFrame({"x0": cells}),
-    "pandas objects": lambda cells: pd.DataFrame({"x0": pd.Series(cells, dtype=object)}),
-    "polars": lambda cells: pl.DataFrame({"x0": cells}),
-    "lazy": lambda cells: pl.LazyFrame({"x0": cells}),
-    "pyarrow": lambda cells: pa.table({"x0": cells}),
-    "array": lambda cells: np.array([[cell] for cell in cells], dtype=object),
-    "list": lambda cells: [[cell] for cell in cells],
-}
-CELLS = {
-    "str": ["b", None, "a", "b"],
-    "bool": [True, None, False, True],
-    "int": [30, None, 7, 30],
-    "float": [2.5, None, -0.5, 2.5],
-    "date": [dt.date(2024, 2, 1), None, dt.date(2023, 12, 31), dt.date(2024, 2, 1)],
-    "datetime": [
-        dt.datetime(2024, 2, 1),
-        None,
-        dt.datetime(2023, 12, 31, 5),
-        dt.datetime(2024, 2, 1),
-    ],
-}
-BACKENDS = ("pandas", "polars", "pyarrow")
-
-any_table = pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-any_cells = pytest.mark.parametrize("cells", CELLS.values(), ids=CELLS)
-any_backend = pytest.mark.parametrize("backend", BACKENDS)
-
-
-def levels_of(codes, name="x0"):
-    return list(codes.domain[name].levels)
-
-
-def codes_of(codes, name="x0"):
-    return codes.array[:, codes.domain.index(name)].tolist()
-
-
-def frame(series):
-    return pd.DataFrame({"x0": series})
-
-
-def cells_of(table, name):
-    """Return a column of any data frame as Python objects, None where it is missing."""
-    if isinstance(table, pa.Table):
-        return table[name].to_pylist()
-    if isinstance(table, pd.DataFrame):
-        return [None if pd.isna(cell) else cell for cell in table[name].tolist()]
-    return table[name].to_list()
+from jointpmf.data.codes import Codes
+from jointpmf.data.decode import decode
+from jointpmf.data.encode import encode
+from support.tables import (
+    CELLS,
+    TABLES,
+    any_backend,
+    any_cells,
+    any_table,
+    codes_of,
+    frame,
+    levels_of,
+)
 
 
 @any_table
@@ -154,6 +117,7 @@ def test_numpy_times_in_a_list_are_times():
 
 
 LARGE = [2**63 + 7, 5, 2**64 - 1]
+
 LARGE_TABLES = {
     "array": np.array(LARGE, np.uint64)[:, None],
     "close together": np.array([2**63 + 7, 2**63 + 6, 2**63 + 8], np.uint64)[:, None],
@@ -184,16 +148,6 @@ def test_whole_numbers_that_no_float_tells_apart_stay_different_levels(table):
     assert levels_of(codes) == [2**53, 2**53 + 1]
     assert {type(level) for level in levels_of(codes)} == {int}
     assert codes_of(codes) == [1, jp.MISSING, 0]
-
-
-@any_backend
-@pytest.mark.parametrize("high", [2**53 + 1, 2**63 + 1, 2**64 - 1])
-@pytest.mark.parametrize("code", [0, jp.MISSING])
-def test_very_large_whole_numbers_are_decoded_exactly(backend, high, code):
-    codes = Codes(jp.Domain([jp.Variable("x0", (high - 1, high))]), [[1], [code]])
-    decoded = decode(codes, backend)
-    assert cells_of(decoded, "x0") == [high, None if code == jp.MISSING else high - 1]
-    assert codes_of(encode(decoded, codes.domain)) == [1, code]
 
 
 @pytest.mark.parametrize("dtype", [int, float, object, "U1"])
@@ -445,13 +399,6 @@ def test_a_table_with_none_of_the_variables_is_refused():
         encode(pl.DataFrame({"b": [1]}), jp.Domain.of_sizes([2], names=["a"]))
 
 
-def test_codes_are_column_major_in_the_smallest_type():
-    rows = np.zeros((4, 2), int)
-    arrays = [Codes(jp.Domain.of_sizes([2, size]), rows).array for size in (127, 128, 40000)]
-    assert [array.dtype for array in arrays] == [np.int8, np.int16, np.int32]
-    assert all(array.flags.f_contiguous for array in arrays)
-
-
 def test_codes_are_projected_on_a_part_of_their_domain():
     codes = Codes(jp.Domain.of_sizes([2, 3, 4]), [[1, 2, 3], [0, -1, 1]])
     part = encode(codes, codes.domain.project(["x2", "x0"]))
@@ -464,81 +411,6 @@ def test_variables_that_codes_do_not_have_are_missing_as_in_a_table():
     codes = Codes(jp.Domain.of_sizes([2, 3]), [[1, 2], [0, -1]])
     wider = jp.Domain.of_sizes([5, 3, 2], names=["other", "x1", "x0"])
     assert encode(codes, wider).array.tolist() == [[-1, 2, 1], [-1, -1, 0]]
-
-
-def test_codes_may_be_whole_floats_with_nan_for_missing():
-    codes = Codes(jp.Domain.of_sizes([2, 3]), [[1.0, math.nan], [-1.0, 2.0]])
-    assert codes.array.tolist() == [[1, -1], [-1, 2]]
-    assert codes.array.dtype == np.int8
-
-
-@any_backend
-@pytest.mark.parametrize("levels", [(1, 2.5), (2.5, 1)])
-@pytest.mark.parametrize("second", [1, jp.MISSING])
-def test_levels_of_whole_and_other_numbers_are_decoded_as_floats(backend, levels, second):
-    codes = Codes(jp.Domain([jp.Variable("x0", levels)]), [[0], [second]])
-    decoded = decode(codes, backend)
-    assert cells_of(decoded, "x0") == [levels[0], None if second == jp.MISSING else levels[1]]
-    assert codes_of(encode(decoded, codes.domain)) == [0, second]
-
-
-@any_backend
-@pytest.mark.parametrize(
-    "levels", [("a", 1), (True, 2), (dt.date(2024, 2, 1), dt.datetime(2024, 2, 1, 5))]
-)
-def test_levels_of_different_types_are_decoded_where_a_column_can_hold_them(backend, levels):
-    codes = Codes(jp.Domain([jp.Variable("x0", levels)]), [[0], [1], [-1]])
-    if backend == "pandas":
-        assert cells_of(decode(codes, backend), "x0") == [*levels, None]
-    else:
-        with pytest.raises(jp.JointPMFError, match=f"{backend} column .*'x0'"):
-            decode(codes, backend)
-
-
-@any_backend
-@any_cells
-def test_decoding_brings_back_the_users_cells_in_every_backend(backend, cells):
-    codes = encode(TABLES["polars"](cells))
-    decoded = decode(codes, backend)
-    assert cells_of(decoded, "x0") == cells
-    assert codes_of(encode(decoded, codes.domain)) == codes_of(codes)
-
-
-@pytest.mark.parametrize("backend", [*BACKENDS, "codes"])
-def test_decoding_keeps_rows_and_columns_in_order(backend):
-    codes = Codes(jp.Domain.of_sizes([3, 2], names=["b", "a"]), [[2, 0], [0, 1], [1, -1]])
-    decoded = decode(codes, backend)
-    assert encode(decoded, codes.domain).array.tolist() == codes.array.tolist()
-    if backend == "pandas":
-        assert decoded.index.tolist() == [0, 1, 2]
-
-
-LABELS = st.sampled_from(
-    [
-        st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4),
-        st.integers(-(2**53), 2**53),
-        st.booleans(),
-        st.floats(allow_nan=False, allow_infinity=False),
-        st.dates(),
-    ]
-)
-
-
-@st.composite
-def tables_with_holes(draw):
-    n_rows = draw(st.integers(1, 12))
-    cells = LABELS.flatmap(lambda one: st.lists(st.none() | one, min_size=n_rows, max_size=n_rows))
-    columns = draw(
-        st.lists(cells.filter(lambda column: column.count(None) < n_rows), min_size=1, max_size=4)
-    )
-    return {f"c{n}": column for n, column in enumerate(columns)}
-
-
-@settings(max_examples=150, deadline=None, derandomize=True)
-@given(tables_with_holes(), st.sampled_from([pd.DataFrame, pl.DataFrame, pa.table]), st.data())
-def test_encoding_and_decoding_return_the_same_table(columns, backend_table, data):
-    decoded = decode(encode(backend_table(columns)), data.draw(st.sampled_from(BACKENDS)))
-    assert {name: cells_of(decoded, name) for name in columns} == columns
 
 
 class TestMissingCode:
@@ -619,52 +491,3 @@ class TestOneNumberOfBins:
         codes = encode(self.TABLE, bins=5, max_levels=10)
         with pytest.raises(jp.JointPMFError, match="bins belong to the learning of a domain"):
             encode(self.TABLE, codes.domain, bins=5)
-
-
-class TestFilled:
-    @any_table
-    @any_cells
-    def test_missing_cells_are_replaced_and_the_others_stay(self, table, cells):
-        values = np.empty(4, object)
-        values[:] = [cells[0]] * 4
-        before = table(cells)
-        out = filled(before, {"x0": values})
-        found = out[:, 0].tolist() if isinstance(out, np.ndarray) else cells_of(out, "x0")
-        assert found == [cells[0], cells[0], cells[2], cells[0]]
-        assert codes_of(encode(before)) == codes_of(encode(table(cells)))
-
-    @any_backend
-    def test_what_is_not_named_or_not_missing_is_the_same(self, backend):
-        make = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[backend]
-        table = make({"x0": [1, 2], "x1": ["a", None]})
-        assert filled(table, {}).equals(table)
-        assert filled(table, {"x0": np.array([7, 8])}).equals(table)
-        assert filled(table, {"other": np.array([7, 8])}).equals(table)
-
-    @pytest.mark.parametrize("table", [pl.DataFrame, pa.table])
-    def test_whole_columns_become_floats_only_for_fractions(self, table):
-        source = table({"x0": [1, None]})
-        whole = filled(source, {"x0": np.array([0.0, 3.0])})
-        assert whole.schema == source.schema
-        assert cells_of(whole, "x0") == [1, 3]
-        assert cells_of(filled(source, {"x0": np.array([0.0, 2.5])}), "x0") == [1, 2.5]
-
-    def test_an_array_is_filled_where_it_is_nan_or_the_code(self):
-        array = np.array([[0, -1], [5, 2]])
-        assert filled(array, {"x1": np.array([7, 8])}).tolist() == [[0, 7], [5, 2]]
-        assert filled(array, {"x0": np.array([7, 8])}, missing_code=5).tolist() == [[0, -1], [8, 2]]
-        assert filled(array, {"x1": np.array([7, 8])}, missing_code=None).tolist() == array.tolist()
-        assert array.tolist() == [[0, -1], [5, 2]]
-
-    def test_an_array_takes_the_type_that_holds_both(self):
-        array = np.array([[0, -1], [5, 2]])
-        assert filled(array, {"x1": np.array([7.5, 0])}).tolist() == [[0, 7.5], [5, 2]]
-        assert filled(array, {"x1": np.array([7, 0])}).dtype == array.dtype
-        assert filled(np.array([[np.nan]], np.float32), {"x0": np.array([1.0])}).tolist() == [[1.0]]
-
-    def test_pandas_keeps_its_index(self):
-        table = pd.DataFrame({"x0": ["a", None]}, index=["same", "same"])
-        out = filled(table, {"x0": np.array(["b", "c"], object)})
-        assert out["x0"].tolist() == ["a", "c"]
-        assert out.index.tolist() == ["same", "same"]
-        assert table["x0"].isna().tolist() == [False, True]

@@ -1,0 +1,336 @@
+"""One column of any table: its levels, where it is missing, and its codes.
+
+Columns of numbers, and all columns of arrays, are numpy arrays here. The other columns of a data
+frame stay with its own library, which narwhals speaks to.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property, partial
+from numbers import Integral, Real
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from jointpmf.domain import MISSING, Domain, check_distinct, check_is_domain, is_missing
+from jointpmf.errors import JointPMFError, listing, rectangle, shown
+
+
+@dataclass(frozen=True)
+class ArrayColumn:
+    """A column whose observed cells are an array: of numbers, text, times or Python objects."""
+
+    name: str
+    cells: np.ndarray
+    missing: np.ndarray
+    has_code: bool = False
+    """Whether a number in it meant missing, as −1 does in arrays."""
+    own_order: None = None
+
+    @property
+    def n_observed(self) -> int:
+        """How many cells are observed."""
+        return len(self.cells)
+
+    @property
+    def holds_numbers(self) -> bool:
+        """Whether all observed cells are numbers."""
+        return _are_numbers(self.cells)
+
+    @property
+    def numbers(self) -> np.ndarray | None:
+        """The observed cells as floats, if they are numbers."""
+        try:
+            return self.cells.astype(float) if self.holds_numbers else None
+        except OverflowError:
+            raise JointPMFError(f"column {self.name!r} holds a number beyond all floats") from None
+
+    @cached_property
+    def distinct(self) -> list[Any]:
+        """The levels that the column holds."""
+        cells = self.cells
+        if cells.dtype == object:
+            try:
+                return list(dict.fromkeys(cells))
+            except TypeError:
+                raise _no_levels(self.name) from None
+        if _is_dense(cells):  # few different integers: count them rather than sort
+            low = int(cells.min())
+            return [low + k for k in np.flatnonzero(np.bincount(_above(cells, low))).tolist()]
+        return np.unique(cells).tolist()
+
+    def first_row(self, level: Any) -> int:
+        """Return the first row that holds a level."""
+        return int(np.flatnonzero(~self.missing)[self.cells.tolist().index(level)])
+
+    def codes(self, code_of: Mapping[Any, int]) -> np.ndarray:
+        """Return the codes of all rows, given the code of every level that the column holds."""
+        return spread(self._observed_codes(code_of), self.missing)
+
+    def _observed_codes(self, code_of: Mapping[Any, int]) -> np.ndarray:
+        cells = self.cells
+        if cells.dtype == object or not code_of:
+            return np.array([code_of[cell] for cell in cells], np.int32)
+        levels = np.array(sorted(code_of), cells.dtype)
+        codes = np.array([code_of[level] for level in sorted(code_of)], np.int32)
+        if not _is_dense(cells):
+            return codes[np.searchsorted(levels, cells)]
+        low = int(levels[0])
+        code_above = np.zeros(int(levels[-1]) - low + 1, np.int32)
+        code_above[_above(levels, low)] = codes
+        return code_above[_above(cells, low)]
+
+
+@dataclass(frozen=True)
+class SeriesColumn:
+    """A column of a data frame that does not hold numbers; its own library does the work."""
+
+    name: str
+    series: nw.Series[Any]
+    numbers: None = None
+    has_code: bool = False
+    holds_numbers: bool = False
+
+    @property
+    def missing(self) -> np.ndarray:
+        """Where the column is missing."""
+        return self.series.is_null().to_numpy().astype(bool)
+
+    @property
+    def n_observed(self) -> int:
+        """How many cells are observed."""
+        return len(self.series) - self.series.null_count()
+
+    @property
+    def own_order(self) -> list[Any] | None:
+        """The levels that the column's type lists itself, in its order, if it does."""
+        series, native = self.series, self.series.to_native()
+        of_pandas = series.implementation.is_pandas_like() and series.dtype == nw.Categorical
+        if series.dtype == nw.Enum or (of_pandas and hasattr(native.dtype, "categories")):
+            return list(map(plain_time, native.dtype.categories))
+        of_pyarrow = series.implementation.is_pyarrow() and series.dtype == nw.Categorical
+        if of_pyarrow and native.type.ordered:
+            return native.unify_dictionaries().chunk(0).dictionary.to_pylist()
+        return None
+
+    @cached_property
+    def distinct(self) -> list[Any]:
+        """The levels that the column holds."""
+        try:
+            return self.series.drop_nulls().unique(maintain_order=True).to_list()
+        except TypeError:
+            raise _no_levels(self.name) from None
+
+    def first_row(self, level: Any) -> int:
+        """Return the first row that holds a level."""
+        cells = self.series.to_list()
+        return next(row for row in np.flatnonzero(~self.missing).tolist() if cells[row] == level)
+
+    def codes(self, code_of: Mapping[Any, int]) -> np.ndarray:
+        """Return the codes of all rows, given the code of every level that the column holds."""
+        if not code_of:
+            return np.full(len(self.series), MISSING, np.int32)
+        codes = self.series.replace_strict(
+            list(code_of), list(code_of.values()), default=None, return_dtype=nw.Int32
+        )
+        return codes.fill_null(MISSING).to_numpy().astype(np.int32)
+
+
+Column = ArrayColumn | SeriesColumn
+Columns = Mapping[str, Callable[[], Column]]
+
+
+def columns_of(table: Any, domain: Domain | None, missing_code: int | None) -> tuple[int, Columns]:
+    """Return a table's number of rows, and for each of its columns a function that reads it.
+
+    Examples
+    --------
+    >>> n_rows, columns = columns_of([["yes", 1], [None, 2]], None, None)
+    >>> n_rows, {name: read().distinct for name, read in columns.items()}
+    (2, {'x0': ['yes'], 'x1': [1, 2]})
+    """
+    if isinstance(table, (np.ndarray, list, tuple)):
+        return _columns_of_array(table, domain, missing_code)
+    try:
+        check_distinct(_native_names(table), "the table")
+        frame = nw.from_native(table)
+    except TypeError:
+        raise JointPMFError(
+            "a table must be a pandas, Polars or PyArrow table or an array, "
+            f"not {type(table).__name__}"
+        ) from None
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    for name in frame.columns:
+        if not isinstance(name, str):
+            raise JointPMFError(f"column names must be strings, not {shown(name)}")
+    return len(frame), {name: partial(_column_of_series, frame, name) for name in frame.columns}
+
+
+def check_shares(names: Collection[str], domain: Domain) -> None:
+    """Raise if a table has none of a domain's variables."""
+    check_is_domain(domain)
+    if names and len(domain) and not any(name in domain for name in names):
+        raise JointPMFError(
+            f"the table has none of the variables {listing(domain.names)}; "
+            f"its columns are {listing(names)}"
+        )
+
+
+def ambiguous(name: str, missing_code: int) -> JointPMFError:
+    """Return the error of an array in which −1 may be a level or a missing cell."""
+    return JointPMFError(
+        f"column {name!r} holds {missing_code}, which means missing in an array, but it has "
+        "negative levels too; pass a data frame, where it is a level, or missing_code=None"
+    )
+
+
+def spread(codes: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Return the codes of all rows, given those of the observed ones."""
+    if len(codes) == len(missing):
+        return codes
+    all_codes = np.full(len(missing), MISSING, np.int32)
+    all_codes[~missing] = codes
+    return all_codes
+
+
+def plain_time(level: Any) -> Any:
+    """Return a pandas Timestamp or Timedelta as the standard library's own object."""
+    if isinstance(level, datetime.datetime) and hasattr(level, "to_pydatetime"):
+        return level.to_pydatetime()
+    return level.to_pytimedelta() if hasattr(level, "to_pytimedelta") else level
+
+
+def are_numeric(kinds: Iterable[type], number: Any = (Real, Decimal)) -> bool:
+    """Tell whether all types are of numbers; booleans are none here."""
+    return all(issubclass(kind, number) and kind is not bool for kind in kinds)
+
+
+def _no_levels(name: str) -> JointPMFError:
+    return JointPMFError(f"column {name!r} holds cells that cannot be levels, such as lists")
+
+
+def _native_names(table: Any) -> list[Any]:
+    """Return the column names of a table that may have one twice, as pandas and PyArrow allow."""
+    lazy = hasattr(table, "collect")
+    return [] if lazy else list(getattr(table, "column_names", getattr(table, "columns", [])))
+
+
+def _columns_of_array(
+    table: Any, domain: Domain | None, missing_code: int | None
+) -> tuple[int, Columns]:
+    if isinstance(table, np.ndarray):
+        array = np.asfortranarray(table)  # every pass below is over one column
+    elif len(table):
+        array = rectangle(table, "table", object)  # a list may mix types
+    else:
+        array = np.empty((0, 0 if domain is None else len(domain)), object)
+    if array.ndim != 2:
+        raise JointPMFError(f"an array of rows must have two dimensions, not {array.ndim}")
+    names = [f"x{n}" for n in range(array.shape[1])] if domain is None else list(domain.names)
+    if len(names) != array.shape[1]:
+        raise JointPMFError(f"the array has {array.shape[1]} columns for {len(names)} variables")
+    masked = np.broadcast_to(False, array.shape)
+    if isinstance(table, np.ma.MaskedArray):
+        masked = np.ma.getmaskarray(table)
+    return len(array), {
+        name: partial(_column_of_cells, name, array[:, n], masked[:, n], domain, missing_code)
+        for n, name in enumerate(names)
+    }
+
+
+def _column_of_series(frame: nw.DataFrame[Any], name: str) -> Column:
+    series = frame[name]
+    if series.dtype.is_nested():
+        raise _no_levels(name)
+    if series.dtype == nw.Object or series.dtype in (nw.Int128, nw.UInt128):
+        cells = np.empty(len(series), object)
+        cells[:] = series.to_list()  # np.array would look into those that are lists
+        missing = _missing_in_array(cells)
+        return ArrayColumn(name, _narrowed(cells[~missing]), missing)
+    if not series.dtype.is_numeric():
+        return SeriesColumn(name, series)
+    missing, cells = series.is_null().to_numpy().astype(bool), series.drop_nulls().to_numpy()
+    if series.dtype.is_float():  # a NaN is null in pandas only
+        missing = missing | series.is_nan().fill_null(True).to_numpy()
+        cells = cells[~np.isnan(cells)]
+    return ArrayColumn(name, cells, missing)
+
+
+def _column_of_cells(
+    name: str,
+    cells: np.ndarray,
+    masked: np.ndarray,
+    domain: Domain | None,
+    missing_code: int | None,
+) -> ArrayColumn:
+    missing = masked | _missing_in_array(cells)
+    observed = _narrowed(cells[~missing] if missing.any() else cells)
+    if missing_code is None or not _are_numbers(observed):
+        return ArrayColumn(name, observed, missing)
+    is_code = observed == missing_code
+    has_code = bool(is_code.any())
+    if has_code:
+        observed = observed[~is_code]
+        if (observed < 0).any() or (domain is not None and missing_code in domain[name]):
+            raise ambiguous(name, missing_code)
+        missing[~missing] = is_code
+    return ArrayColumn(name, observed, missing, has_code)
+
+
+def _missing_in_array(cells: np.ndarray) -> np.ndarray:
+    kind = cells.dtype.kind
+    if kind == "O" and not set(map(type, cells)) <= {int, str, bool}:
+        return np.fromiter(map(is_missing, cells), bool, len(cells))
+    if kind == "f":
+        return np.isnan(cells)
+    return np.isnat(cells) if kind in "mM" else np.zeros(len(cells), bool)
+
+
+def _narrowed(cells: np.ndarray) -> np.ndarray:
+    """Return observed cells in numpy's type for them where it has one that loses nothing."""
+    if cells.dtype == object and len(cells):
+        cells = _narrowed_objects(cells)
+    if cells.dtype.kind in "mM" and np.datetime_data(cells.dtype)[0] in ("ns", "ps", "fs", "as"):
+        return cells.astype(f"{cells.dtype.kind}8[us]")  # what Python's own times can hold
+    return cells
+
+
+def _narrowed_objects(cells: np.ndarray) -> np.ndarray:
+    kinds = set(map(type, cells))
+    if are_numeric(kinds, np.datetime64) or are_numeric(kinds, np.timedelta64):
+        return np.array(cells.tolist())
+    whole = are_numeric(kinds, Integral)
+    real = (np.float64,) if are_numeric(kinds, Real) else ()
+    for dtype in (np.int64, np.uint64) if whole else real:
+        try:
+            numbers = np.array(list(map(int, cells)) if whole else cells, dtype)
+        except OverflowError:
+            continue
+        if (numbers == cells).all():
+            return numbers
+    return cells
+
+
+def _are_numbers(cells: np.ndarray) -> bool:
+    if cells.dtype == object:
+        return are_numeric(set(map(type, cells)))
+    return cells.dtype.kind in "iuf"
+
+
+def _is_dense(cells: np.ndarray) -> bool:
+    """Tell whether cells are integers that lie closer together than there are cells."""
+    whole = cells.dtype.kind in "iu" and len(cells) > 0
+    return whole and int(cells.max()) - int(cells.min()) < len(cells)
+
+
+def _above(cells: np.ndarray, low: int) -> np.ndarray:
+    """Return how far integers lie above the lowest of them."""
+    if cells.dtype == np.uint64:
+        return (cells - np.uint64(low)).astype(np.int64)
+    return cells.astype(np.int64) - low

@@ -1,0 +1,166 @@
+"""Codes → a table of the user's own levels, and the user's own table with its holes filled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from jointpmf.data.columns import columns_of
+from jointpmf.domain import MISSING, Variable
+from jointpmf.errors import JointPMFError, listing, one_of, rectangle, shown
+
+if TYPE_CHECKING:
+    from jointpmf.data.codes import Codes
+
+
+def decode(codes: Codes, backend: str = "polars") -> Any:
+    """Return codes as a table of the user's own levels.
+
+    Parameters
+    ----------
+    codes : Codes
+        What to write out.
+    backend : {"polars", "pandas", "pyarrow", "codes"}
+        The kind of table; "codes" is the integer array itself.
+
+    Examples
+    --------
+    >>> from jointpmf import Codes, Domain
+    >>> codes = Codes(Domain([Variable("vote", ("no", "yes"))]), np.array([[1], [0]]))
+    >>> decode(codes)["vote"].to_list()
+    ['yes', 'no']
+    """
+    if backend == "codes":
+        return codes.array
+    if backend not in ("polars", "pandas", "pyarrow"):
+        raise JointPMFError(
+            f"backend must be 'polars', 'pandas', 'pyarrow' or 'codes', not {shown(backend)}"
+        )
+    if not len(codes.domain):
+        raise JointPMFError("there is no variable left to make a table of")
+    columns = [
+        _decode_column(codes.array[:, n], variable, backend)
+        for n, variable in enumerate(codes.domain)
+    ]
+    return columns[0].to_frame().with_columns(*columns[1:]).to_native()
+
+
+def table_of(columns: Mapping[str, Any], backend: str) -> Any:
+    """Return a table of columns that are arrays of numbers, or pairs of levels and codes.
+
+    Examples
+    --------
+    >>> columns = {"item": (["x", "y"], np.array([1, 0, -1])), "mean": np.array([4.5, 2.0, 1.0])}
+    >>> table_of(columns, "pandas").shape
+    (3, 2)
+    """
+    one_of(backend, ("polars", "pandas", "pyarrow"), "backend")
+    series = [
+        _decode_column(cells[1], Variable(name, cells[0]), backend)
+        if isinstance(cells, tuple)
+        else nw.new_series(name, cells, backend=backend)  # type: ignore[arg-type]
+        for name, cells in columns.items()
+    ]
+    return series[0].to_frame().with_columns(*series[1:]).to_native()
+
+
+def _decode_column(column: np.ndarray, variable: Variable, backend: Any) -> nw.Series[Any]:
+    levels: list[Any] = list(variable.levels)
+    kinds = set(map(type, levels))
+    if kinds == {int, float}:
+        levels, kinds = list(map(float, levels)), {float}
+    dtype = _dtype_of_large(levels, backend)
+    position = column.astype(np.int64)
+    if (column == MISSING).any():
+        levels.append(None)
+        position[column == MISSING] = variable.size
+    try:
+        series = nw.new_series(variable.name, levels, dtype, backend=backend)
+        if len(kinds) > 1 and series.to_list() != levels:
+            raise TypeError("the library has turned one type into another")
+    except (TypeError, ValueError, OverflowError):
+        raise JointPMFError(
+            f"a {backend} column cannot hold the levels of variable {variable.name!r}, "
+            f"{listing(variable.levels)}"
+        ) from None
+    return nw.maybe_reset_index(series[position])
+
+
+def _dtype_of_large(levels: Sequence[Any], backend: str) -> Any:
+    """Return the type of a column of whole numbers that a library would not find itself."""
+    if any(type(level) is not int for level in levels) or max(map(abs, levels)) <= 2**53:
+        return None
+    if backend == "pandas":
+        return nw.Object  # beside a missing cell pandas would round them to floats
+    return nw.UInt64 if min(levels) >= 0 and 2**63 <= max(levels) < 2**64 else None
+
+
+def filled(table: Any, values: Mapping[str, np.ndarray], missing_code: int | None = MISSING) -> Any:
+    """Return a table of the same kind whose missing cells have been filled.
+
+    Parameters
+    ----------
+    table : pandas, Polars or PyArrow table, or array
+        What to fill; it is not changed.
+    values : mapping of name to array of shape (rows,)
+        What to put where a column's cell is missing; columns that are not named stay as they are.
+        The columns of an array are named x0, x1, …
+    missing_code : int or None
+        The number that means missing in arrays.
+
+    Examples
+    --------
+    >>> filled(np.array([[0.0, np.nan], [1.0, 5.0]]), {"x1": np.array([7.0, 8.0])}).tolist()
+    [[0.0, 7.0], [1.0, 5.0]]
+    """
+    columns = columns_of(table, None, missing_code)[1]
+    missing = {name: np.flatnonzero(columns[name]().missing) for name in values if name in columns}
+    if isinstance(table, (np.ndarray, list, tuple)):
+        return _filled_array(rectangle(table, "table", None), list(columns), values, missing)
+    frame = nw.from_native(table)
+    frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+    new = [
+        _filled_series(frame[name], rows, values[name][rows])
+        for name, rows in missing.items()
+        if len(rows)
+    ]
+    return (frame.with_columns(*new) if new else frame).to_native()
+
+
+def _filled_array(
+    table: np.ndarray,
+    names: Sequence[str],
+    values: Mapping[str, np.ndarray],
+    missing: Mapping[str, np.ndarray],
+) -> np.ndarray:
+    dtypes = [values[name].dtype for name, rows in missing.items() if len(rows)]
+    out = table.astype(np.result_type(table.dtype, *dtypes), copy=True)
+    for n, name in enumerate(names):
+        if name in missing:
+            out[missing[name], n] = values[name][missing[name]]
+    return np.asarray(out)
+
+
+def _filled_series(series: nw.Series[Any], rows: np.ndarray, cells: np.ndarray) -> nw.Series[Any]:
+    """Return a column with some cells set, of its own type if that can hold them."""
+    if series.dtype.is_integer() and cells.dtype.kind == "f":
+        if (cells % 1 == 0).all():
+            cells = cells.astype(np.int64)
+        else:
+            series = series.cast(nw.Float64)
+    if series.implementation.is_polars() and series.dtype.is_temporal():
+        typed = nw.new_series(series.name, cells.tolist(), series.dtype, backend="polars")
+        return series.scatter(rows.tolist(), typed)  # else the unit would be taken for its own
+    if not series.implementation.is_pyarrow():
+        return series.scatter(rows.tolist(), cells.tolist())
+    native = series.to_native()
+    values = native.to_pylist()  # PyArrow itself cannot replace in all of its types
+    for row, cell in zip(rows.tolist(), cells.tolist(), strict=True):
+        values[row] = cell
+    import pyarrow as pa
+
+    array = pa.chunked_array([pa.array(values, native.type)])
+    return nw.from_native(array, series_only=True).alias(series.name)

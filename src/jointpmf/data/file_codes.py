@@ -1,0 +1,166 @@
+"""The codes of the rows of a table file, some rows at a time.
+
+Cells are matched with levels by their text where their types differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import polars as pl
+
+from jointpmf.data.codes import Codes
+from jointpmf.data.encode import encode
+from jointpmf.data.texts import as_numbers, level_for
+from jointpmf.domain import MISSING, Domain, listing_of_texts
+from jointpmf.errors import JointPMFError, shown
+
+if TYPE_CHECKING:
+    from jointpmf.data.encode import Unknown
+    from jointpmf.data.table_files import TableFile
+    from jointpmf.domain import Variable
+
+_UNKNOWN = -2
+"""The code of a cell that no level was found for yet."""
+
+
+class Batched(Protocol):
+    """A table that is read some rows at a time."""
+
+    def batches(self) -> Iterator[pl.DataFrame]:
+        """Yield the rows, some at a time."""
+
+
+def coded_batches(
+    table: Batched, domain: Domain, unknown: Unknown = "error"
+) -> Iterator[tuple[pl.DataFrame, Codes]]:
+    """Yield the rows, some at a time: all columns with the domain's levels, and their codes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from jointpmf import Domain, Variable
+    >>> from jointpmf.data.table_files import open_table
+    >>> domain = Domain([Variable("a", (1, 2))])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pl.DataFrame({"a": ["2", "1"]}).write_csv(f"{folder}/t.csv")
+    ...     with open_table(f"{folder}/t.csv") as table:
+    ...         [codes.array.tolist() for _, codes in coded_batches(table, domain)]
+    [[[1], [0]]]
+    """
+    n_rows = 0
+    for batch in table.batches():
+        columns = [
+            _as_levels(batch[variable.name], variable, unknown, n_rows)
+            for variable in domain
+            if variable.name in batch.columns
+        ]
+        frame = batch.with_columns(columns)
+        yield frame, encode(frame, domain, unknown=unknown)
+        n_rows += len(batch)
+
+
+def codes_in(table: TableFile, domain: Domain) -> Iterator[Codes]:
+    """Yield the codes of the rows, some at a time; there is at least one row.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from jointpmf import Domain, Variable
+    >>> from jointpmf.data.table_files import open_table
+    >>> domain = Domain([Variable("a", (1, 2))])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pl.DataFrame({"a": [2, 1, None]}).write_parquet(f"{folder}/t.parquet")
+    ...     with open_table(f"{folder}/t.parquet") as table:
+    ...         [codes.array[:, 0].tolist() for codes in codes_in(table, domain)]
+    [[1, 0, -1]]
+    """
+    coders = [_Coder(variable) for variable in domain]
+    n_rows = 0
+    for batch in table.batches(domain.names):
+        columns = [coder.codes(batch[coder.variable.name], n_rows) for coder in coders]
+        n_rows += len(batch)
+        yield Codes(domain, np.array(columns).T)
+    if not n_rows:
+        raise JointPMFError(f"{table.name} has no rows")
+
+
+class _Coder:
+    """What gives the cells of a column their codes, and remembers those that it has met."""
+
+    def __init__(self, variable: Variable) -> None:
+        self.variable = variable
+        self._cells: pl.Series | None = None
+        self._codes: list[int] = []
+
+    def codes(self, column: pl.Series, first_row: int) -> np.ndarray:
+        """Return the codes of a column's cells; the row of the first is for messages."""
+        if self.variable.edges is not None:
+            levels = _as_levels(column, self.variable, "error", first_row)
+            return encode(levels.to_frame(), Domain([self.variable])).columns[0]
+        if column.dtype.is_float():
+            column = column.fill_nan(None)
+        codes = self._known_codes(column)
+        if codes.min(initial=0) == _UNKNOWN:
+            self._learn(column, first_row)
+            codes = self._known_codes(column)
+        return codes
+
+    def _known_codes(self, column: pl.Series) -> np.ndarray:
+        if self._cells is None:
+            return np.where(column.is_null(), MISSING, _UNKNOWN)
+        codes = pl.Series(self._codes, dtype=pl.Int32)
+        found = column.replace_strict(self._cells, codes, default=_UNKNOWN, return_dtype=pl.Int32)
+        return found.set(column.is_null(), MISSING).to_numpy()
+
+    def _learn(self, column: pl.Series, first_row: int) -> None:
+        """Find the codes of cells that were not met before."""
+        cells = column.unique().drop_nulls()
+        if self._cells is not None:
+            cells = cells.filter(~cells.is_in(self._cells.implode()))
+        for k, cell in enumerate(cells.to_list()):
+            level = level_for(cell, self.variable)
+            if level is None:
+                _refuse(column, column == cells[k : k + 1], self.variable, first_row)
+            self._codes.append(self.variable.code(level))
+        self._cells = cells if self._cells is None else self._cells.append(cells)
+
+
+def _as_levels(
+    column: pl.Series, variable: Variable, unknown: Unknown, first_row: int
+) -> pl.Series:
+    """Return a column's cells as the variable's own levels, or as numbers where it has bins."""
+    if variable.edges is not None:
+        numbers = as_numbers(column)
+        if numbers.dtype.is_numeric():
+            outside = (numbers < variable.edges[0]) | (numbers > variable.edges[-1])
+            if unknown == "error":
+                _refuse(column, outside, variable, first_row)
+            return numbers.set(outside.fill_null(False), None)
+    cells = column.unique().drop_nulls()
+    levels = [level_for(cell, variable) for cell in cells.to_list()]
+    if None in levels and unknown == "error":
+        strange = cells.filter(pl.Series([level is None for level in levels]))
+        _refuse(column, column.is_in(strange.implode()), variable, first_row)
+    if levels == cells.to_list() and {*map(type, levels)} == {*map(type, cells.to_list())}:
+        return column
+    try:
+        new = pl.Series(levels, dtype=_dtype_of(variable))
+    except (TypeError, pl.exceptions.PolarsError):  # levels of several types: leave it to encode
+        return column
+    return column.replace_strict(cells, new, default=None, return_dtype=new.dtype)
+
+
+def _dtype_of(variable: Variable) -> Any:
+    return pl.Series(list(variable.levels)).dtype
+
+
+def _refuse(column: pl.Series, where: pl.Series, variable: Variable, first_row: int) -> None:
+    if where.any():
+        row = int(where.arg_true()[0])
+        raise JointPMFError(
+            f"column {column.name!r} holds {shown(column[row])} in row {first_row + row}, which is "
+            f"none of its levels {listing_of_texts(variable.levels)}"
+        )

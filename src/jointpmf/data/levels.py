@@ -1,0 +1,302 @@
+"""The one collector of levels: of a whole table, of batches, of a file, of workers' partitions.
+
+A collector takes tables one after the other, two collectors merge into one, and at the end there is
+a domain: the same one, however the rows were divided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jointpmf.data.binning import binned_variable
+from jointpmf.data.codes import Codes
+from jointpmf.data.columns import ambiguous, are_numeric, columns_of, plain_time
+from jointpmf.domain import MISSING, Domain, Variable
+from jointpmf.errors import JointPMFError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jointpmf.data.columns import Column
+
+
+@dataclass(frozen=True)
+class LevelRules:
+    """How many levels a column may have, which columns are cut, and what the user is told.
+
+    The sentences name the column as `{name}`, the number of its levels as `{count}` and how many
+    numbers there may be as `{max_numbers}`.
+    """
+
+    max_numbers: int = 100
+    """A column of more distinct numbers is taken for a continuous one."""
+    max_levels: int | None = None
+    """A column of more levels, of any kind, is refused."""
+    may_be_unique: bool = True
+    """Whether to accept a column of more than `max_numbers` levels that seldom repeat, like ids."""
+    typed: Callable[[list[Any]], list[Any]] | None = None
+    """What turns the levels of a column into others when all are known, as texts into numbers."""
+    bins: Mapping[str, int | Sequence[float]] = field(default_factory=dict)
+    """How to cut columns, by name."""
+    other_bins: int | None = None
+    """Into how many bins to cut every other column of too many numbers, if it is added whole."""
+    max_binned: int | None = None
+    """Numbers by which a column is cut; of more of them every second one is dropped."""
+    too_many_numbers: str = (
+        "column {name!r} has {count} distinct numbers, more than {max_numbers}: "
+        "bin it with bins={{{name!r}: 8}}, or raise max_levels"
+    )
+    too_many_levels: str = "column {name!r} has {count} levels, too many to learn from"
+    no_cell: str = "column {name!r} has no observed cell"
+    empty: str = "the table is empty: there is nothing to learn the levels from"
+
+
+@dataclass
+class ColumnLevels:
+    """The levels of one column, as far as it has been read.
+
+    Attributes
+    ----------
+    levels : dict
+        Its keys are all levels that were seen, in any order.
+    kinds : set of types
+        The types of the levels, also of those that are equal to levels of another type.
+    own_order : list or None
+        All levels that the column's type lists itself, in its order, if it does.
+    """
+
+    name: str
+    rules: LevelRules
+    levels: dict[Any, None]
+    kinds: set[type]
+    own_order: list[Any] | None = None
+    n_observed: int = 0
+    has_code: bool = False
+
+    @classmethod
+    def of(cls, column: Column, rules: LevelRules) -> ColumnLevels:
+        """Return the levels of a column."""
+        levels = column.distinct
+        kinds = set(map(type, levels))
+        order, n_observed = column.own_order, column.n_observed
+        return cls(
+            column.name, rules, dict.fromkeys(levels), kinds, order, n_observed, column.has_code
+        )._checked()
+
+    def copy(self) -> ColumnLevels:
+        """Return the same levels, which can be added to."""
+        return replace(self, levels=dict(self.levels), kinds=set(self.kinds))
+
+    def update(self, other: Any) -> None:
+        """Add the levels of more rows; an order that a type has counts if all agree on it."""
+        self.has_code = self.has_code or other.has_code
+        if other.levels or other.own_order is not None:
+            if not self.levels and self.own_order is None:
+                self.own_order = other.own_order
+            elif self.own_order != other.own_order:
+                self.own_order = None
+            self.levels.update(other.levels)
+            self.kinds |= other.kinds
+            self.n_observed += other.n_observed
+        self._checked()
+
+    def variable(self) -> Variable:
+        """Return the variable that the whole column is."""
+        found = self._typed()._checked(is_whole=True)
+        if found.own_order is not None:
+            return Variable(found.name, found.own_order)
+        is_ambiguous = found.has_code and found._are_numbers
+        if is_ambiguous and any(level < 0 for level in found.levels):
+            raise ambiguous(found.name, MISSING)
+        return Variable(found.name, tuple(map(plain_time, found._sorted())))
+
+    @property
+    def _are_numbers(self) -> bool:
+        return are_numeric(self.kinds)
+
+    def _checked(self, is_whole: bool = False) -> ColumnLevels:
+        """Return the levels themselves, or raise if they are too many, or too few in the end."""
+        rules, count = self.rules, len(self.levels)
+        if is_whole and not count:
+            raise self._error(rules.no_cell)
+        if self.own_order is None and count > rules.max_numbers and self._are_numbers:
+            raise self._error(rules.too_many_numbers)
+        is_unique = is_whole and count > rules.max_numbers and 2 * count > self.n_observed
+        if rules.max_levels is not None and count > rules.max_levels:
+            are_numbers = self._typed()._are_numbers
+            raise self._error(rules.too_many_numbers if are_numbers else rules.too_many_levels)
+        if is_unique and self.own_order is None and not rules.may_be_unique:
+            raise self._error(rules.too_many_levels)
+        return self
+
+    def _error(self, sentence: str) -> JointPMFError:
+        limit, count = self.rules.max_numbers, len(self.levels)
+        return JointPMFError(sentence.format(name=self.name, count=count, max_numbers=limit))
+
+    def _typed(self) -> ColumnLevels:
+        """Return the levels as what their texts stand for, if the rules say so."""
+        if self.rules.typed is None:
+            return self
+        levels = self.rules.typed(list(self.levels))
+        return replace(self, levels=dict.fromkeys(levels), kinds=set(map(type, levels)))
+
+    def _sorted(self) -> list[Any]:
+        levels = list(self.levels)
+        if float in self.kinds and len(self.kinds) > 1 and are_numeric(self.kinds, Real):
+            with suppress(OverflowError):
+                floats = list(map(float, levels))
+                levels = floats if floats == levels else levels
+        try:
+            return sorted(levels)
+        except TypeError:
+            kinds = sorted({type(level).__name__ for level in levels})
+            raise JointPMFError(
+                f"column {self.name!r} mixes cells of types {', '.join(kinds)}, which have no order"
+            ) from None
+
+
+@dataclass
+class ColumnNumbers:
+    """The numbers of one column that will be cut into bins; of very many, evenly spaced ones.
+
+    Attributes
+    ----------
+    numbers : list of arrays
+        The cells of every `stride`-th row of those read, NaN where they are missing.
+    """
+
+    name: str
+    rules: LevelRules
+    bins: int | Sequence[float]
+    numbers: list[np.ndarray]
+    n_rows: int
+    stride: int = 1
+
+    @classmethod
+    def of(cls, column: Column, rules: LevelRules, bins: int | Sequence[float]) -> ColumnNumbers:
+        """Return the numbers of a column, or raise if it holds something else."""
+        missing = column.missing
+        observed = column.numbers
+        if observed is None:
+            if column.n_observed:
+                raise JointPMFError(
+                    f"column {column.name!r} cannot be binned: it does not hold numbers"
+                )
+            observed = np.empty(0)
+        numbers = observed
+        if len(observed) < len(missing):
+            numbers = np.full(len(missing), np.nan)
+            numbers[~missing] = observed
+        return cls(column.name, rules, bins, [numbers], len(missing))
+
+    def copy(self) -> ColumnNumbers:
+        """Return the same numbers, which can be added to."""
+        return replace(self, numbers=list(self.numbers))
+
+    def update(self, other: Any) -> None:
+        """Add the numbers of more rows."""
+        while self.stride < other.stride:
+            self._drop_every_second()
+        first = -(-(-self.n_rows % self.stride) // other.stride)
+        self.numbers.append(np.concatenate(other.numbers)[first :: self.stride // other.stride])
+        self.n_rows += other.n_rows
+        while self.rules.max_binned is not None and self._n_kept > self.rules.max_binned:
+            self._drop_every_second()
+
+    @property
+    def _n_kept(self) -> int:
+        return sum(map(len, self.numbers))
+
+    def _drop_every_second(self) -> None:
+        self.numbers = [np.concatenate(self.numbers)[::2]]
+        self.stride *= 2
+
+    def variable(self) -> Variable:
+        """Return the variable that the column's bins are."""
+        numbers = np.concatenate(self.numbers)
+        missing = np.isnan(numbers)
+        if missing.all():
+            raise JointPMFError(self.rules.no_cell.format(name=self.name))
+        return binned_variable(self.name, numbers[~missing], missing, self.bins)
+
+
+def _found_in(column: Column, rules: LevelRules) -> ColumnLevels | ColumnNumbers:
+    """Return what a column, or a part of it, tells of its variable."""
+    bins = rules.bins.get(column.name)
+    is_continuous = rules.other_bins is not None and column.holds_numbers
+    if bins is None and is_continuous and len(column.distinct) > rules.max_numbers:
+        bins = rules.other_bins
+    if bins is None:
+        return ColumnLevels.of(column, rules)
+    return ColumnNumbers.of(column, rules, bins)
+
+
+def learned_variable(column: Column, rules: LevelRules) -> Variable:
+    """Return the variable that a whole column is."""
+    return _found_in(column, rules).variable()
+
+
+class LevelCollector:
+    """The columns and levels of tables, as if they came at once.
+
+    Parameters
+    ----------
+    rules : LevelRules
+        What may be a level.
+
+    Examples
+    --------
+    >>> first, second = LevelCollector(), LevelCollector()
+    >>> first.add(np.array([["b"]])), second.add(np.array([["a"], ["b"]]))
+    (1, 2)
+    >>> first.merged(second).domain()["x0"].levels
+    ('a', 'b')
+    """
+
+    def __init__(self, rules: LevelRules | None = None) -> None:
+        self.rules = LevelRules() if rules is None else rules
+        self._found: dict[str, ColumnLevels | ColumnNumbers] = {}
+        self._given: Domain | None = None
+
+    def add(self, table: Any, names: Sequence[str] | None = None) -> int:
+        """Add the levels of a table, or of some of its columns; return how many rows it has."""
+        if isinstance(getattr(table, "codes", None), Codes):
+            table = table.codes  # of Ratings
+        if isinstance(table, Codes):
+            if table.domain != (self._given or table.domain):
+                raise JointPMFError("the codes are over another domain than those before")
+            self._given = table.domain
+            return table.n_rows
+        n_rows, columns = columns_of(table, None, MISSING)
+        if n_rows:
+            for name in columns if names is None else names:
+                self._take(_found_in(columns[name](), self.rules))
+        return n_rows
+
+    def _take(self, found: ColumnLevels | ColumnNumbers) -> None:
+        if found.name in self._found:
+            self._found[found.name].update(found)
+        else:
+            self._found[found.name] = found
+
+    def merged(self, other: LevelCollector) -> LevelCollector:
+        """Return a collector of what both have found; both stay as they are."""
+        both = LevelCollector(self.rules)
+        both._given = self._given or other._given
+        for found in (*self._found.values(), *other._found.values()):
+            both._take(found.copy())
+        return both
+
+    def domain(self) -> Domain:
+        """Return the domain of all tables."""
+        if self._given is not None:
+            return self._given
+        if not self._found:
+            raise JointPMFError(self.rules.empty)
+        return Domain([found.variable() for found in self._found.values()])

@@ -1,0 +1,79 @@
+"""Files that appear whole or not at all, and why a file could not be read or written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from jointpmf.errors import JointPMFError, shown
+
+PathLike = str | os.PathLike[str]
+
+
+@contextmanager
+def atomic_output(path: PathLike) -> Iterator[BinaryIO]:
+    """Give a file to write to, which takes its name when all is written and not before.
+
+    A device or a pipe is written to as it is: it has no content to keep.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_output(f"{folder}/answer") as file:
+    ...         _ = file.write(b"42")
+    ...         before = os.path.exists(f"{folder}/answer")
+    ...     before, os.path.exists(f"{folder}/answer")
+    (False, True)
+    """
+    target = Path(os.path.realpath(checked_path(path)))  # a link stays a link
+    is_special = target.exists() and not target.is_file()
+    try:
+        with target.open("wb") if is_special else _renamed_when_whole(target) as file:
+            yield file
+    except OSError as error:
+        raise JointPMFError(f"cannot write {path}: {reason_of(error)}") from None
+
+
+def checked_path(path: Any) -> str:
+    """Return where to write as text, or raise naming what was given instead.
+
+    Examples
+    --------
+    >>> checked_path(Path("fit.html"))
+    'fit.html'
+    """
+    try:
+        text = os.fspath(path)
+    except TypeError:
+        text = None
+    if not isinstance(text, str):
+        raise JointPMFError(f"a file to write to is named by a path, not by {shown(path)}")
+    return text
+
+
+@contextmanager
+def _renamed_when_whole(target: Path) -> Iterator[BinaryIO]:
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    with temporary.open("wb") as file:
+        try:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a file could not be read or written, without the number of the error.
+
+    Examples
+    --------
+    >>> reason_of(OSError("No space left on device (os error 28)"))
+    'No space left on device'
+    """
+    return getattr(error, "strerror", None) or str(error).split(" (os error")[0]

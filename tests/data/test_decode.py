@@ -1,0 +1,153 @@
+"""Codes back to the user's own cells, in every library; holes filled."""
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jointpmf as jp
+from jointpmf.data.codes import Codes
+from jointpmf.data.decode import decode, filled
+from jointpmf.data.encode import encode
+from support.tables import (
+    BACKENDS,
+    TABLES,
+    any_backend,
+    any_cells,
+    any_table,
+    cells_of,
+    codes_of,
+)
+
+
+@any_backend
+@pytest.mark.parametrize("high", [2**53 + 1, 2**63 + 1, 2**64 - 1])
+@pytest.mark.parametrize("code", [0, jp.MISSING])
+def test_very_large_whole_numbers_are_decoded_exactly(backend, high, code):
+    codes = Codes(jp.Domain([jp.Variable("x0", (high - 1, high))]), [[1], [code]])
+    decoded = decode(codes, backend)
+    assert cells_of(decoded, "x0") == [high, None if code == jp.MISSING else high - 1]
+    assert codes_of(encode(decoded, codes.domain)) == [1, code]
+
+
+@any_backend
+@pytest.mark.parametrize("levels", [(1, 2.5), (2.5, 1)])
+@pytest.mark.parametrize("second", [1, jp.MISSING])
+def test_levels_of_whole_and_other_numbers_are_decoded_as_floats(backend, levels, second):
+    codes = Codes(jp.Domain([jp.Variable("x0", levels)]), [[0], [second]])
+    decoded = decode(codes, backend)
+    assert cells_of(decoded, "x0") == [levels[0], None if second == jp.MISSING else levels[1]]
+    assert codes_of(encode(decoded, codes.domain)) == [0, second]
+
+
+@any_backend
+@pytest.mark.parametrize(
+    "levels", [("a", 1), (True, 2), (dt.date(2024, 2, 1), dt.datetime(2024, 2, 1, 5))]
+)
+def test_levels_of_different_types_are_decoded_where_a_column_can_hold_them(backend, levels):
+    codes = Codes(jp.Domain([jp.Variable("x0", levels)]), [[0], [1], [-1]])
+    if backend == "pandas":
+        assert cells_of(decode(codes, backend), "x0") == [*levels, None]
+    else:
+        with pytest.raises(jp.JointPMFError, match=f"{backend} column .*'x0'"):
+            decode(codes, backend)
+
+
+@any_backend
+@any_cells
+def test_decoding_brings_back_the_users_cells_in_every_backend(backend, cells):
+    codes = encode(TABLES["polars"](cells))
+    decoded = decode(codes, backend)
+    assert cells_of(decoded, "x0") == cells
+    assert codes_of(encode(decoded, codes.domain)) == codes_of(codes)
+
+
+@pytest.mark.parametrize("backend", [*BACKENDS, "codes"])
+def test_decoding_keeps_rows_and_columns_in_order(backend):
+    codes = Codes(jp.Domain.of_sizes([3, 2], names=["b", "a"]), [[2, 0], [0, 1], [1, -1]])
+    decoded = decode(codes, backend)
+    assert encode(decoded, codes.domain).array.tolist() == codes.array.tolist()
+    if backend == "pandas":
+        assert decoded.index.tolist() == [0, 1, 2]
+
+
+LABELS = st.sampled_from(
+    [
+        st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4),
+        st.integers(-(2**53), 2**53),
+        st.booleans(),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.dates(),
+    ]
+)
+
+
+@st.composite
+def tables_with_holes(draw):
+    n_rows = draw(st.integers(1, 12))
+    cells = LABELS.flatmap(lambda one: st.lists(st.none() | one, min_size=n_rows, max_size=n_rows))
+    columns = draw(
+        st.lists(cells.filter(lambda column: column.count(None) < n_rows), min_size=1, max_size=4)
+    )
+    return {f"c{n}": column for n, column in enumerate(columns)}
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(tables_with_holes(), st.sampled_from([pd.DataFrame, pl.DataFrame, pa.table]), st.data())
+def test_encoding_and_decoding_return_the_same_table(columns, backend_table, data):
+    decoded = decode(encode(backend_table(columns)), data.draw(st.sampled_from(BACKENDS)))
+    assert {name: cells_of(decoded, name) for name in columns} == columns
+
+
+class TestFilled:
+    @any_table
+    @any_cells
+    def test_missing_cells_are_replaced_and_the_others_stay(self, table, cells):
+        values = np.empty(4, object)
+        values[:] = [cells[0]] * 4
+        before = table(cells)
+        out = filled(before, {"x0": values})
+        found = out[:, 0].tolist() if isinstance(out, np.ndarray) else cells_of(out, "x0")
+        assert found == [cells[0], cells[0], cells[2], cells[0]]
+        assert codes_of(encode(before)) == codes_of(encode(table(cells)))
+
+    @any_backend
+    def test_what_is_not_named_or_not_missing_is_the_same(self, backend):
+        make = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[backend]
+        table = make({"x0": [1, 2], "x1": ["a", None]})
+        assert filled(table, {}).equals(table)
+        assert filled(table, {"x0": np.array([7, 8])}).equals(table)
+        assert filled(table, {"other": np.array([7, 8])}).equals(table)
+
+    @pytest.mark.parametrize("table", [pl.DataFrame, pa.table])
+    def test_whole_columns_become_floats_only_for_fractions(self, table):
+        source = table({"x0": [1, None]})
+        whole = filled(source, {"x0": np.array([0.0, 3.0])})
+        assert whole.schema == source.schema
+        assert cells_of(whole, "x0") == [1, 3]
+        assert cells_of(filled(source, {"x0": np.array([0.0, 2.5])}), "x0") == [1, 2.5]
+
+    def test_an_array_is_filled_where_it_is_nan_or_the_code(self):
+        array = np.array([[0, -1], [5, 2]])
+        assert filled(array, {"x1": np.array([7, 8])}).tolist() == [[0, 7], [5, 2]]
+        assert filled(array, {"x0": np.array([7, 8])}, missing_code=5).tolist() == [[0, -1], [8, 2]]
+        assert filled(array, {"x1": np.array([7, 8])}, missing_code=None).tolist() == array.tolist()
+        assert array.tolist() == [[0, -1], [5, 2]]
+
+    def test_an_array_takes_the_type_that_holds_both(self):
+        array = np.array([[0, -1], [5, 2]])
+        assert filled(array, {"x1": np.array([7.5, 0])}).tolist() == [[0, 7.5], [5, 2]]
+        assert filled(array, {"x1": np.array([7, 0])}).dtype == array.dtype
+        assert filled(np.array([[np.nan]], np.float32), {"x0": np.array([1.0])}).tolist() == [[1.0]]
+
+    def test_pandas_keeps_its_index(self):
+        table = pd.DataFrame({"x0": ["a", None]}, index=["same", "same"])
+        out = filled(table, {"x0": np.array(["b", "c"], object)})
+        assert out["x0"].tolist() == ["a", "c"]
+        assert out.index.tolist() == ["same", "same"]
+        assert table["x0"].isna().tolist() == [False, True]
