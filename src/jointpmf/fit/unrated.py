@@ -77,7 +77,7 @@ def with_unrated_items(pmf: JointPMF, ratings: Ratings) -> JointPMF:
         "the model does not know %s, predicted as all ratings are distributed",
         listing(variable.name for variable in lacking),
     )
-    known = ratings.codes.array[ratings._known]
+    known = ratings.codes.array[ratings.known]
     shares = np.bincount(known, minlength=len(ratings.scale)) / len(known)
     factor = np.tile(shares[:, None], pmf.rank)
     domain = Domain((*pmf.domain, *lacking))
