@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from jointpmf.compiled.cells import n_observed
 from jointpmf.data.encoding import Codes, LevelUnion, check_is_domain, encode
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
@@ -27,7 +28,7 @@ from jointpmf.rows.parts import (
     sample_size,
 )
 from jointpmf.rows.spool import Spool
-from jointpmf.rows.table import ColumnRows, n_observed
+from jointpmf.rows.table import ColumnRows
 from jointpmf.solvers.loop import Callback, Solution, Status
 from jointpmf.solvers.starts.candidates import checked_start, mixed
 from jointpmf.solvers.stepwise import STEP_ROWS, Stepwise

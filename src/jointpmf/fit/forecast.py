@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpstrf
 
-from jointpmf.compiled.vectors import LANES
+from jointpmf.compiled.cells import cell_dtype
+from jointpmf.compiled.panels import padded_width
 from jointpmf.data.encoding import Codes, code_dtype
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, one_of, whole_number
@@ -30,7 +31,7 @@ from jointpmf.marginals.counting import count_tables
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.marginals.tables import SMALLEST_SPARSE
 from jointpmf.pmf import JointPMF, random_pmf
-from jointpmf.rows.table import CHUNK_BYTES, MAX_CHUNKS, MOST_LISTED, ColumnRows, Rows, cell_dtype
+from jointpmf.rows.table import CHUNK_BYTES, MAX_CHUNKS, MOST_LISTED, ColumnRows, Rows
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.curvature import Curvature
 from jointpmf.solvers.em import EM
@@ -243,7 +244,7 @@ class _Table:
     @property
     def width(self) -> int:
         """Components, padded to whole vectors."""
-        return -(-self.rank // LANES) * LANES
+        return padded_width(self.rank)
 
     @property
     def model_bytes(self) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jointpmf.compiled import least_squares as kernels
+from jointpmf.compiled.simplex import project_point
 from jointpmf.data.encoding import Codes
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, shown
@@ -212,7 +212,7 @@ def _completed_closed_form(
     for n, block in enumerate(problem.blocks(point)):
         if n not in known:
             point.factors[block.rows] = np.linalg.lstsq(block.gram, block.cross)[0].T
-    kernels.project_point(point.weights, point.factors, domain.offsets)
+    project_point(point.weights, point.factors, domain.offsets)
     return point
 
 
