@@ -28,7 +28,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 import jointpmf as jp
-from jointpmf.compiled import loops as kernels
+from jointpmf.compiled.simplex import project_simplex
 
 RESULTS = Path(__file__).parent / "results"
 KINDS = {2: "pairs", 3: "triples", 4: "quadruples"}
@@ -102,7 +102,7 @@ def observed_marginals(truth: jp.JointPMF, order: int, noise_seed: int | None) -
     joint = truth.table()
     noise = np.random.default_rng(noise_seed).normal(scale=SIGMA, size=joint.shape)
     noisy = (joint + noise).ravel()
-    kernels.project_simplex(noisy, np.empty_like(noisy))
+    project_simplex(noisy, np.empty_like(noisy))
     whole = noisy.reshape(joint.shape)
     tables = []
     for marginal in truth.marginals(order):

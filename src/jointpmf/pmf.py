@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointpmf.compiled import loops as kernels
+from jointpmf.compiled.cells import listed_cells
+from jointpmf.compiled.panels import lanes_of, panel_width
+from jointpmf.compiled.posteriors import (
+    e_step,
+    lift_subnormals,
+    mix_rows,
+    safe_cells,
+    stack_of,
+)
+from jointpmf.compiled.sampling import draw_levels
 from jointpmf.data.codes import Codes, checked_weights
 from jointpmf.data.decode import decode
 from jointpmf.data.encode import encode
@@ -276,7 +285,7 @@ class JointPMF:
         mixed = np.empty((len(posterior), self.domain.sizes[n]))
         run_all(
             [
-                partial(kernels.mix_rows, posterior, self.factors[n], *ends, mixed)
+                partial(mix_rows, posterior, self.factors[n], *ends, mixed)
                 for ends in row_blocks(len(posterior))
             ]
         )
@@ -318,7 +327,6 @@ class JointPMF:
         posterior, logs = self._posterior(codes, target)
         impossible = np.flatnonzero(logs == -np.inf)
         if len(impossible):
-            posterior[impossible] = self.weights
             logger.warning(
                 "%d rows have probability zero, row %d first; they are answered without evidence",
                 len(impossible),
@@ -364,13 +372,11 @@ class JointPMF:
     def _draw(self, n: int, generator: np.random.Generator) -> Codes:
         components = np.empty(n, np.int64)
         zeros = np.zeros(n, np.int64)
-        kernels.draw_levels(
-            cumulative(self.weights[:, None]), zeros, generator.random(n), components
-        )
+        draw_levels(cumulative(self.weights[:, None]), zeros, generator.random(n), components)
         array = np.empty((n, len(self.domain)), np.int32, order="F")
         for v, factor in enumerate(self.factors):
             uniforms = generator.random(n)
-            kernels.draw_levels(cumulative(factor), components, uniforms, array[:, v])
+            draw_levels(cumulative(factor), components, uniforms, array[:, v])
         return Codes(self.domain, array)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -409,21 +415,29 @@ def posterior_of_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return P(component | row without the target) and the log-probability of that (eq. 4).
 
-    `factors` has a row for each level of each variable.
+    `factors` has a row for each level of each variable. The log of a row that cannot happen is −∞,
+    and its posterior is the weights.
     """
-    log_factors = _log(factors)
-    used = np.array([n for n in range(len(codes.domain)) if n != target], np.int64)
-    posterior = np.tile(_log(weights), (codes.n_rows, 1))
-    totals = np.zeros(codes.n_rows)
+    rank, offsets = len(weights), codes.domain.offsets
+    stack = stack_of(weights, factors)
+    if target is not None:
+        stack[offsets[target] : offsets[target + 1], :rank] = 1.0  # its cells say nothing
+    n_safe, power = safe_cells(stack), lift_subnormals(stack)
+    lanes = lanes_of(panel_width(rank))
+    posterior, logs = np.empty((codes.n_rows, rank)), np.empty(codes.n_rows)
+    no_weights, no_counts = np.empty(0), np.empty((0, 0))
 
     def block(begin: int, end: int) -> None:
-        kernels.add_log_likelihoods(
-            codes.columns, log_factors, codes.domain.offsets, used, begin, end, posterior
-        )
-        kernels.normalise_logs(posterior, begin, end, totals)
+        for rows, cells, ptr in listed_cells(codes.columns, offsets, begin, end):
+            e_step(
+                cells, ptr, no_weights, stack, n_safe, posterior[rows], no_counts, logs[rows], lanes
+            )
+            if power:
+                logs[rows] -= power * math.log(2) * (np.diff(ptr) + 1)
 
     run_all([partial(block, *ends) for ends in row_blocks(codes.n_rows)])
-    return posterior, totals
+    posterior[logs == -np.inf] = weights
+    return posterior, logs
 
 
 def load(path: str | os.PathLike[str]) -> JointPMF:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 import jointpmf as jp
 from jointpmf import threads
 from jointpmf.data.codes import Codes
+from jointpmf.compiled.posteriors import safe_cells
+from jointpmf.data.codes import Codes
 from jointpmf.rows import table as rows_module
 from jointpmf.rows.table import (
-    NEGLIGIBLE,
     Expectation,
     Rows,
     log_likelihoods,
@@ -94,7 +95,7 @@ class TestDistinctRows:
 
     def test_rows_of_no_or_negligible_weight_are_left_out(self):
         table = [[0, 0], [0, 1], [1, 0], [1, 1]]
-        weights = np.array([1.0, 0.0, 0.1 * NEGLIGIBLE, 10 * NEGLIGIBLE])
+        weights = np.array([1.0, 0.0, 1e-21, 1e-19])
         rows = rows_of(table, jp.Domain.of_sizes([2, 2]), weights)
         assert decoded(rows) == [(0, 0), (1, 1)]
         assert rows.n_empty == 0
@@ -451,7 +452,7 @@ class TestLongRows:
 
 
 class TestBits:
-    """Sums are the same whoever makes them, and however many rows are held at once."""
+    """Sums are the same whoever makes them."""
 
     @pytest.fixture
     def problem(self):
@@ -465,9 +466,9 @@ class TestBits:
         factors[0][0] *= 1e-60
         return rows, point_of(weights, factors)
 
-    def results(self, problem):
+    def results(self, problem, **settings):
         rows, point = problem
-        expectation = Expectation(rows, 13)
+        expectation = Expectation(rows, 13, **settings)
         stack = expectation.stack(point)
         return *expectation.counts(stack), expectation.log_likelihoods(stack)
 
@@ -475,28 +476,13 @@ class TestBits:
         for a, b in zip(first, second, strict=True):
             np.testing.assert_array_equal(a, b)
 
-    def calls(self, problem, monkeypatch):
-        """Return n_safe, the first row, the last and the block of every call of the kernel."""
-        calls = []
-        kernel = rows_module.add_expected_counts
-
-        def recorded(*arguments):
-            calls.append(arguments[4:8])
-            kernel(*arguments)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(rows_module, "add_expected_counts", recorded)
-            rows, point = problem
-            Expectation(rows, 13).log_likelihoods(Expectation(rows, 13).stack(point)).sum()
-        return calls
-
-    def test_there_are_several_chunks_and_both_kinds_of_rows(self, problem, monkeypatch):
-        calls = self.calls(problem, monkeypatch)
-        lengths = np.diff(problem[0].ptr)
-        (n_safe,) = {call[0] for call in calls}
-        assert len(problem[0]) >= 3000
-        assert len(calls) >= 3
-        assert lengths.min() <= n_safe < lengths.max()
+    def test_there_are_several_chunks_and_both_kinds_of_rows(self, problem):
+        rows, point = problem
+        expectation = Expectation(rows, 13)
+        lengths = np.diff(rows.ptr)
+        assert len(rows) >= 3000
+        assert len(expectation._counts) >= 3
+        assert lengths.min() <= safe_cells(expectation.stack(point)) < lengths.max()
 
     @pytest.mark.parametrize("n_threads", [2, 5])
     def test_for_any_number_of_threads(self, problem, n_threads):
@@ -505,13 +491,6 @@ class TestBits:
         with threads.limited_to(n_threads):
             together = self.results(problem)
         self.assert_equal(alone, together)
-
-    @pytest.mark.parametrize("block", [1, 7, 1000, 10**5])
-    def test_for_any_size_of_a_block(self, problem, monkeypatch, block):
-        default = self.results(problem)
-        monkeypatch.setattr(rows_module, "BLOCK_ROWS", block)
-        assert {call[3] for call in self.calls(problem, monkeypatch)} == {block}
-        self.assert_equal(default, self.results(problem))
 
     def test_they_are_right(self, problem):
         rows, point = problem
@@ -523,11 +502,9 @@ class TestBits:
         expected = [oracle.log_probability(point.weights, factors, row) for row in table]
         np.testing.assert_allclose(logs, expected, rtol=1e-12)
 
-    def test_chunks_without_memory_for_their_sums_become_one(self, problem, monkeypatch):
+    def test_chunks_without_memory_for_their_sums_become_one(self, problem):
         several = self.results(problem)
-        monkeypatch.setattr(rows_module, "CHUNK_BYTES", 0)
-        rows, point = problem
-        one = self.results((rows, point))
+        one = self.results(problem, chunk_bytes=0)
         for a, b in zip(several, one, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12)
         np.testing.assert_array_equal(several[2], one[2])

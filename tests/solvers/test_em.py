@@ -11,6 +11,8 @@ import jointpmf as jp
 from jointpmf import threads
 from jointpmf.data.codes import Codes
 from jointpmf.rows.table import SMALLEST, Rows
+from jointpmf.data.codes import Codes
+from jointpmf.rows.table import Rows
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.loop import iterate
 from jointpmf.solvers.ordinal import LEAST_POPULAR, neighbour_kernel
@@ -286,7 +288,7 @@ class TestStationaryPoints:
         states = states_of(EM(rows, 2, accelerated=False), start, 3)
         for state in states:
             positive = state.point.factors[state.point.factors > 0]
-            assert positive.min() >= SMALLEST
+            assert positive.min() >= 1e-30
         tiny = Point(np.array([0.5, 0.5]), np.array([[1.0, 1.0], [1e-17, 1e-33]]))
         after = states_of(EM(rows, 2, accelerated=False), tiny, 1)[-1]
         assert after.point.factors[1, 1] == 0

@@ -12,6 +12,9 @@ from jointpmf import threads
 from jointpmf.compiled import least_squares as solver_kernels
 from jointpmf.compiled import loops as kernels
 from jointpmf.marginals.tables import SparseTable, TableLimits
+from jointpmf.compiled.admm import inverse_of_shifted
+from jointpmf.compiled.simplex import project_simplex
+from jointpmf.marginals import tables
 from jointpmf.solvers import least_squares as objective_module
 from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.point import Point
@@ -103,7 +106,7 @@ def test_projection_on_the_simplex(seed, size):
     generator = np.random.default_rng(seed)
     x = generator.normal(size=size) * generator.choice([0.01, 1, 100])
     projected = x.copy()
-    kernels.project_simplex(projected, np.empty(size))
+    project_simplex(projected, np.empty(size))
     np.testing.assert_allclose(projected, oracle.project_columns(x[:, None])[:, 0], atol=1e-10)
     assert projected.min() >= 0
     assert projected.sum() == pytest.approx(1, abs=1e-14)
@@ -112,7 +115,7 @@ def test_projection_on_the_simplex(seed, size):
 def test_the_shifted_inverse():
     factor = np.random.default_rng(0).normal(size=(7, 5))
     gram = factor.T @ factor
-    inverse = solver_kernels.inverse_of_shifted(gram, 0.3)
+    inverse = inverse_of_shifted(gram, 0.3)
     np.testing.assert_allclose(inverse, np.linalg.inv(gram + 0.3 * np.eye(5)), atol=1e-12)
 
 

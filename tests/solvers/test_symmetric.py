@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jointpmf import threads
-from jointpmf.solvers import symmetric
-from jointpmf.solvers.symmetric import SymmetricSums, symmetric_derivatives
+from jointpmf.compiled.symmetric import symmetric_derivatives
+from jointpmf.solvers.symmetric import SymmetricSums
 
 
 def random_rows(seed, n_variables, n_rows, missing=0.3):
@@ -61,10 +61,9 @@ def test_sums_equal_those_over_all_subsets(seed, n_variables, n_rows, n_numbers,
     np.testing.assert_allclose(sums.whole(), whole, atol=1e-10)
 
 
-def test_more_variables_and_rows_than_a_block(monkeypatch):
-    monkeypatch.setattr(symmetric, "CHUNK_WORK", 1000)
+def test_more_variables_and_rows_than_a_block():
     columns, offsets, weights, generator = random_rows(0, 40, 600)
-    sums = SymmetricSums(columns, offsets, weights, 2, 2)
+    sums = SymmetricSums(columns, offsets, weights, 2, 2, chunk_work=1000)
     table = generator.random((offsets[-1], 2))
     sums.load(generator.random(table.shape))
     sums.exchange(0, 40, table)
@@ -73,14 +72,13 @@ def test_more_variables_and_rows_than_a_block(monkeypatch):
     np.testing.assert_allclose(sums.whole(), whole, rtol=1e-12)
 
 
-def test_bits_do_not_depend_on_the_number_of_threads(monkeypatch):
-    monkeypatch.setattr(symmetric, "CHUNK_WORK", 1000)
+def test_bits_do_not_depend_on_the_number_of_threads():
     columns, offsets, weights, generator = random_rows(1, 10, 3000)
     table, new = generator.random((2, offsets[-1], 5))
     results = []
     for count in (1, 2, 5):
         with threads.limited_to(count):
-            sums = SymmetricSums(columns, offsets, weights, 5, 3)
+            sums = SymmetricSums(columns, offsets, weights, 5, 3, chunk_work=1000)
             sums.load(table)
             sums.exchange(3, 7, new)
             results.append(sums.without(2, 9))

@@ -1,166 +1,92 @@
-"""The compiled inner loops over rows and simplices, and nothing else: no names, no choices.
+"""The loops that exist twice: in vector registers (`vectors`) and in plain numba (`plain`).
 
-Conventions: `factors` lists all levels of all variables, one row per level, with `offsets[n]`
-the first row of variable n. All kernels release the GIL and are deterministic. The solvers' own
-loops are in `solvers/kernels.py`.
+`lanes` is a tuple whose length is the number of columns that a call works on, from column `first`
+on. Its type chooses the form: whole numbers mean vector registers, booleans mean plain. Arrays are
+C-contiguous, `cells` is unsigned, and no array is written that is also read.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+from typing import Any
 
-compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+from numba.core import types
+from numba.extending import intrinsic
+
+from jointpmf.compiled import plain
+
+_INDEX = types.intp
 
 
-@compiled
-def count_blocks(columns, prefix, radix, lasts, last_sizes, starts, weights, counts):
-    """Add to `counts` the tables of the subsets prefix + (last,), for every last.
+def _loop(name: str, result: Any, *arguments: Any) -> Any:
+    """Return a loop's signature, and what generates its code in the form that its lanes ask for."""
+    signature = result(*arguments)
+    if any(isinstance(k, types.UniTuple) and k.dtype == types.boolean for k in arguments):
+        twin = getattr(plain, name)
+        return signature, lambda context, builder, kinds, values: context.compile_internal(
+            builder, twin, kinds, values
+        )
+    from jointpmf.compiled import vectors
 
-    Code −1 becomes slot 0 of a table that is one larger in every direction, so that nothing
-    branches on missing cells; the caller drops those slots. `weights` is empty for ones.
+    return signature, getattr(vectors, name)
+
+
+@intrinsic
+def multiply_row(_, out, row, factors, prior, first, cells, begin, end, lanes):
+    """Set out[row] to factors[prior] · Π over cells begin:end of factors[cell]; return its sum."""
+    return _loop(
+        "multiply_row", types.float64,
+        out, _INDEX, factors, _INDEX, _INDEX, cells, _INDEX, _INDEX, lanes,
+    )  # fmt: skip
+
+
+@intrinsic
+def multiply_long_row(
+    _, out, exponents, row, factors, prior, first, cells, begin, end, step, lanes
+):
+    """Do as `multiply_row`, but so that out[row] · 2**exponents[row] is the product.
+
+    Powers of two are set aside after every `step` cells; a step's product must not underflow.
     """
-    n_rows = columns.shape[1]
-    block = 8192
-    index = np.empty(block, np.int64)
-    for begin in range(0, n_rows, block):
-        size = min(block, n_rows - begin)
-        index[:size] = 0
-        for p in range(len(prefix)):
-            column = columns[prefix[p]]
-            for row in range(size):
-                index[row] = index[row] * radix[p] + column[begin + row] + 1
-        for k in range(len(lasts)):
-            column = columns[lasts[k]]
-            radix_k = last_sizes[k] + 1
-            start = starts[k] + 1
-            if len(weights):
-                for row in range(size):
-                    cell = start + index[row] * radix_k + column[begin + row]
-                    counts[cell] += weights[begin + row]
-            else:
-                for row in range(size):
-                    counts[start + index[row] * radix_k + column[begin + row]] += 1
+    return _loop(
+        "multiply_long_row", types.void,
+        out, exponents, _INDEX, factors, _INDEX, _INDEX, cells, _INDEX, _INDEX, _INDEX, lanes,
+    )  # fmt: skip
 
 
-@compiled
-def flat_cells(columns, subset, sizes):
-    """Return each row's cell in the subset's table, or −1 where a cell of it is missing."""
-    cells = np.zeros(columns.shape[1], np.int64)
-    for k in range(len(subset)):
-        column = columns[subset[k]]
-        for row in range(len(cells)):
-            if cells[row] >= 0:
-                code = column[row]
-                cells[row] = cells[row] * sizes[k] + code if code >= 0 else -1
-    return cells
+@intrinsic
+def add_row(_, out, prior, rows, row, scale, first, cells, begin, end, lanes):
+    """Add scale · rows[row] to out[prior], unless that is −1, and to out[cell] of begin:end."""
+    return _loop(
+        "add_row", types.void,
+        out, _INDEX, rows, _INDEX, types.float64, _INDEX, cells, _INDEX, _INDEX, lanes,
+    )  # fmt: skip
 
 
-@compiled
-def project_simplex(x, scratch):
-    """Replace x by the nearest point that is non-negative and sums to one."""
-    size = len(x)
-    total = 0.0
-    least = x[0]
-    for i in range(size):
-        total += x[i]
-        least = min(least, x[i])
-    shift = (total - 1.0) / size
-    if least < shift:  # some level ends at zero: find which, by sorting
-        shift = _simplex_shift(x, shift, scratch)
-    total = 0.0
-    for i in range(size):
-        x[i] = max(x[i] - shift, 0.0)
-        total += x[i]
-    for i in range(size):  # what rounding left of the sum
-        x[i] /= total
+@intrinsic
+def symmetric_row(_, out, row, factors, first, cells, begin, end, lanes, orders):
+    """Set out[row] to e_1 … e_k of factors[cell] over cells begin:end, side by side.
+
+    e_j is the sum of all products of j different ones (eq. 28); k is the length of `orders`.
+    """
+    return _loop(
+        "symmetric_row", types.void,
+        out, _INDEX, factors, _INDEX, cells, _INDEX, _INDEX, lanes, orders,
+    )  # fmt: skip
 
 
-@compiled
-def _sort_descending(values, count):
-    """Sort the first `count` values by Shell's method, which for a few is plain insertion."""
-    gap = 1
-    while gap < count // 9:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, count):
-            value = values[i]
-            j = i
-            while j >= gap and values[j - gap] < value:
-                values[j] = values[j - gap]
-                j -= gap
-            values[j] = value
-        gap //= 3
+@intrinsic
+def exchange_row(_, out, row, old, change, first, cells, begin, end, lanes, orders):
+    """Update out[row], the e_1 … e_k of a row under `old`, after a change of cells begin:end."""
+    return _loop(
+        "exchange_row", types.void,
+        out, _INDEX, old, change, _INDEX, cells, _INDEX, _INDEX, lanes, orders,
+    )  # fmt: skip
 
 
-@compiled
-def _simplex_shift(x, least_shift, scratch):
-    """Return what to subtract; levels not above `least_shift`, a lower bound of it, end at zero."""
-    kept = 0
-    for value in x:
-        if value > least_shift:
-            scratch[kept] = value
-            kept += 1
-    _sort_descending(scratch, kept)
-    total = scratch[0] - 1.0
-    shift = total
-    for i in range(1, kept):
-        if scratch[i] * i <= total:
-            break
-        total += scratch[i]
-        shift = total / (i + 1)
-    return shift
-
-
-@compiled
-def add_log_likelihoods(columns, log_factors, offsets, chosen, begin, end, out):
-    """Add to out[row, f] the log-probability of the row's observed cells given component f."""
-    rank = out.shape[1]
-    for row in range(begin, end):
-        for k in range(len(chosen)):
-            code = columns[chosen[k], row]
-            if code >= 0:
-                at = offsets[chosen[k]] + code
-                for f in range(rank):
-                    out[row, f] += log_factors[at, f]
-
-
-@compiled
-def normalise_logs(logs, begin, end, totals):
-    """Replace each row of logs by its softmax; `totals` gets the log of what it summed to."""
-    rank = logs.shape[1]
-    for row in range(begin, end):
-        top = logs[row, 0]
-        for f in range(1, rank):
-            top = max(top, logs[row, f])
-        if top == -np.inf:
-            totals[row] = -np.inf
-            continue
-        total = 0.0
-        for f in range(rank):
-            logs[row, f] = np.exp(logs[row, f] - top)
-            total += logs[row, f]
-        totals[row] = top + np.log(total)
-        for f in range(rank):
-            logs[row, f] /= total
-
-
-@compiled
-def mix_rows(posterior, factor, begin, end, out):
-    """Set out[row] to the factor's columns mixed by the row's posterior, row by row."""
-    for row in range(begin, end):
-        for i in range(len(factor)):
-            total = 0.0
-            for f in range(factor.shape[1]):
-                total += posterior[row, f] * factor[i, f]
-            out[row, i] = total
-
-
-@compiled
-def draw_levels(cumulative, components, uniforms, out):
-    """Set out[row] to the first level whose cumulative probability exceeds the row's uniform."""
-    for row in range(len(out)):
-        level = 0
-        while uniforms[row] >= cumulative[components[row], level]:
-            level += 1
-        out[row] = level
+@intrinsic
+def add_sparse_row(_, out, row, right, first, columns, values, scale, begin, end, lanes):
+    """Add scale · Σ over entries begin:end of values[entry] · right[columns[entry]] to out[row]."""
+    return _loop(
+        "add_sparse_row", types.void,
+        out, _INDEX, right, _INDEX, columns, values, types.float64, _INDEX, _INDEX, lanes,
+    )  # fmt: skip

@@ -1,8 +1,7 @@
-"""Inner loops in vector registers: sparse tables times dense ones, rows against components.
+"""The loops of `loops.py` in vector registers, as the LLVM code that each stands for.
 
-A compiler that must fear that two arrays overlap spends more on checking than on adding. The loops
-here say outright what to keep in registers; `lanes` is a tuple whose length, a part of its type,
-is the number of columns, so that each width is a compiled loop of its own.
+A compiler that cannot rule out that two arrays overlap spends more on checking than on adding.
+The loops here say outright what to keep in registers. What each computes is in `plain.py`.
 """
 
 from __future__ import annotations
@@ -11,15 +10,8 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic
 
-from jointpmf.compiled.loops import compiled
-
-LANES = 4
-"""Doubles in one vector register of the machines we know; ranks are padded to a multiple."""
-
-MAX_LANES = 32
-"""Columns that one pass over a sparse table serves: as many as the registers hold."""
+from jointpmf.compiled.panels import LANES
 
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _INT32 = ir.IntType(32)
@@ -72,60 +64,15 @@ class _Array:
         return self.builder.zext(entry, index.type)
 
 
-@intrinsic
-def _add_sparse_row(_, out, row, right, first, columns, values, scale, begin, end, lanes):
-    """out[row] += scale · Σ over entries begin:end of values[entry] · right[columns[entry]]."""
-    width = lanes.count
-    index = types.intp
-    signature = types.void(
-        out, index, right, index, columns, values, types.float64, index, index, lanes
-    )
-
-    def codegen(context, builder, signature, args):
-        kinds = signature.args
-        out, right = (_Array(context, builder, kinds[k], args[k]) for k in (0, 2))
-        columns, values = (_Array(context, builder, kinds[k], args[k]) for k in (4, 5))
-        row, first, scale, begin, end = (args[k] for k in (1, 3, 6, 7, 8))
-        zero = ir.Constant(_VECTOR, [0.0] * LANES)
-        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(width // LANES)]
-        step = ir.Constant(begin.type, 1)
-        with cgutils.for_range_slice(builder, begin, end, step) as (entry, _):
-            value = _broadcast(builder, values.number(entry))
-            source = right.vectors(columns.index(entry), first, width)
-            for sum_, pointer in zip(sums, source, strict=True):
-                total = _multiply_add(builder, builder.load(sum_), value, right.load(pointer))
-                builder.store(total, sum_)
-        factor = _broadcast(builder, scale)
-        for sum_, pointer in zip(sums, out.vectors(row, first, width), strict=True):
-            total = _multiply_add(builder, out.load(pointer), factor, builder.load(sum_))
-            out.store(total, pointer)
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
-@compiled
-def add_sparse_product(ptr, columns, values, scale, right, out, first, lanes):
-    """Add scale · (sparse @ right) to `out`, for len(lanes) columns from `first` on."""
-    for row in range(len(ptr) - 1):
-        if ptr[row] < ptr[row + 1]:
-            _add_sparse_row(
-                out, row, right, first, columns, values, scale, ptr[row], ptr[row + 1], lanes
-            )
-
-
-@compiled
-def sparse_cost(ptr, columns, values, scale, left, right):
-    """Return Σ over stored cells of (x − x̂)² − x̂², with x̂ = left[row] · right[column]."""
-    total = 0.0
-    for row in range(len(ptr) - 1):
-        for entry in range(ptr[row], ptr[row + 1]):
-            fitted = 0.0
-            for f in range(left.shape[1]):
-                fitted += left[row, f] * right[columns[entry], f]
-            value = scale * values[entry]
-            total += value * (value - 2.0 * fitted)
-    return total
+def _unpacked(context: Any, builder: Any, signature: Any, args: Any) -> list[Any]:
+    """Return the arguments of a loop: arrays as `_Array`, tuples as their lengths."""
+    unpacked = []
+    for kind, argument in zip(signature.args, args, strict=True):
+        if isinstance(kind, types.Array):
+            unpacked.append(_Array(context, builder, kind, argument))
+        else:
+            unpacked.append(kind.count if isinstance(kind, types.UniTuple) else argument)
+    return unpacked
 
 
 _BITS = ir.VectorType(ir.IntType(64), LANES)
@@ -156,177 +103,144 @@ def _sum_of_lanes(builder: Any, vectors: list[Any]) -> Any:
     return builder.fadd(*pairs)
 
 
-@intrinsic
-def multiply_row(_, out, row, factors, prior, first, cells, begin, end, lanes):
-    """out[row] = factors[prior] · Π over cells begin:end of factors[cell]; return its sum."""
-    width = lanes.count
-    index = types.intp
-    signature = types.float64(out, index, factors, index, index, cells, index, index, lanes)
+def multiply_row(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """See `loops.multiply_row`."""
+    out, row, factors, prior, first, cells, begin, end, width = _unpacked(
+        context, builder, signature, args
+    )
+    source = factors.vectors(prior, first, width)
+    products = [cgutils.alloca_once_value(builder, factors.load(p)) for p in source]
+    with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (cell, _):
+        source = factors.vectors(cells.index(cell), first, width)
+        for product, pointer in zip(products, source, strict=True):
+            builder.store(builder.fmul(builder.load(product), factors.load(pointer)), product)
+    values = [builder.load(product) for product in products]
+    for value, pointer in zip(values, out.vectors(row, first, width), strict=True):
+        out.store(value, pointer)
+    return _sum_of_lanes(builder, values)
 
-    def codegen(context, builder, signature, args):
-        kinds = signature.args
-        out, factors, cells = (_Array(context, builder, kinds[k], args[k]) for k in (0, 2, 5))
-        row, prior, first, begin, end = (args[k] for k in (1, 3, 4, 6, 7))
-        source = factors.vectors(prior, first, width)
-        products = [cgutils.alloca_once_value(builder, factors.load(p)) for p in source]
-        with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (cell, _):
+
+def multiply_long_row(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """See `loops.multiply_long_row`."""
+    out, exponents, row, factors, prior, first, cells, begin, end, step, width = _unpacked(
+        context, builder, signature, args
+    )
+    products, powers = [], []
+    for pointer in factors.vectors(prior, first, width):
+        part, power = _split_exponent(builder, factors.load(pointer))
+        products.append(cgutils.alloca_once_value(builder, part))
+        powers.append(cgutils.alloca_once_value(builder, power))
+    one = ir.Constant(begin.type, 1)
+    with cgutils.for_range_slice(builder, begin, end, step) as (start, _):
+        stop = builder.add(start, step)
+        stop = builder.select(builder.icmp_signed("<", stop, end), stop, end)
+        with cgutils.for_range_slice(builder, start, stop, one) as (cell, _):
             source = factors.vectors(cells.index(cell), first, width)
             for product, pointer in zip(products, source, strict=True):
-                builder.store(builder.fmul(builder.load(product), factors.load(pointer)), product)
-        values = [builder.load(product) for product in products]
-        for value, pointer in zip(values, out.vectors(row, first, width), strict=True):
-            out.store(value, pointer)
-        return _sum_of_lanes(builder, values)
+                next_ = builder.fmul(builder.load(product), factors.load(pointer))
+                builder.store(next_, product)
+        for product, power in zip(products, powers, strict=True):
+            part, more = _split_exponent(builder, builder.load(product))
+            builder.store(part, product)
+            builder.store(builder.add(builder.load(power), more), power)
+    for product, pointer in zip(products, out.vectors(row, first, width), strict=True):
+        out.store(builder.load(product), pointer)
+    for power, pointer in zip(powers, exponents.vectors(row, first, width), strict=True):
+        out.store(builder.bitcast(builder.load(power), _VECTOR), pointer)
+    return context.get_dummy_value()
 
-    return signature, codegen
 
-
-@intrinsic
-def multiply_long_row(
-    _, out, exponents, row, factors, prior, first, cells, begin, end, step, lanes
-):
-    """Do as `multiply_row`, out[row] · 2**exponents[row] being the product: nothing underflows.
-
-    Powers of two are set aside after every `step` cells; a step's product must not underflow.
-    """
-    width = lanes.count
-    index = types.intp
-    signature = types.void(
-        out, exponents, index, factors, index, index, cells, index, index, index, lanes
+def add_row(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """See `loops.add_row`."""
+    out, prior, rows, row, scale, first, cells, begin, end, width = _unpacked(
+        context, builder, signature, args
     )
+    factor = _broadcast(builder, scale)
+    source = rows.vectors(row, first, width)
+    added = [builder.fmul(factor, rows.load(pointer)) for pointer in source]
 
-    def codegen(context, builder, signature, args):
-        kinds = signature.args
-        out, exponents = (_Array(context, builder, kinds[k], args[k]) for k in (0, 1))
-        factors, cells = (_Array(context, builder, kinds[k], args[k]) for k in (3, 6))
-        row, prior, first, begin, end, step = (args[k] for k in (2, 4, 5, 7, 8, 9))
-        products, powers = [], []
-        for pointer in factors.vectors(prior, first, width):
-            part, power = _split_exponent(builder, factors.load(pointer))
-            products.append(cgutils.alloca_once_value(builder, part))
-            powers.append(cgutils.alloca_once_value(builder, power))
-        one = ir.Constant(begin.type, 1)
-        with cgutils.for_range_slice(builder, begin, end, step) as (start, _):
-            stop = builder.add(start, step)
-            stop = builder.select(builder.icmp_signed("<", stop, end), stop, end)
-            with cgutils.for_range_slice(builder, start, stop, one) as (cell, _):
-                source = factors.vectors(cells.index(cell), first, width)
-                for product, pointer in zip(products, source, strict=True):
-                    next_ = builder.fmul(builder.load(product), factors.load(pointer))
-                    builder.store(next_, product)
-            for product, power in zip(products, powers, strict=True):
-                part, more = _split_exponent(builder, builder.load(product))
-                builder.store(part, product)
-                builder.store(builder.add(builder.load(power), more), power)
-        for product, pointer in zip(products, out.vectors(row, first, width), strict=True):
-            out.store(builder.load(product), pointer)
-        for power, pointer in zip(powers, exponents.vectors(row, first, width), strict=True):
-            out.store(builder.bitcast(builder.load(power), _VECTOR), pointer)
-        return context.get_dummy_value()
+    def add_to(target):
+        for vector, pointer in zip(added, out.vectors(target, first, width), strict=True):
+            out.store(builder.fadd(out.load(pointer), vector), pointer)
 
-    return signature, codegen
+    with builder.if_then(builder.icmp_signed(">=", prior, ir.Constant(prior.type, 0))):
+        add_to(prior)
+    with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (cell, _):
+        add_to(cells.index(cell))
+    return context.get_dummy_value()
 
 
-@intrinsic
-def add_row(_, out, prior, rows, row, scale, first, cells, begin, end, lanes):
-    """Add scale · rows[row] to out[prior], unless that is −1, and to out[cell] of begin:end."""
-    width = lanes.count
-    index = types.intp
-    signature = types.void(
-        out, index, rows, index, types.float64, index, cells, index, index, lanes
+def symmetric_row(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """See `loops.symmetric_row`."""
+    out, row, factors, first, cells, begin, end, width, order = _unpacked(
+        context, builder, signature, args
     )
-
-    def codegen(context, builder, signature, args):
-        kinds = signature.args
-        out, rows, cells = (_Array(context, builder, kinds[k], args[k]) for k in (0, 2, 6))
-        prior, row, scale, first, begin, end = (args[k] for k in (1, 3, 4, 5, 7, 8))
-        factor = _broadcast(builder, scale)
-        source = rows.vectors(row, first, width)
-        added = [builder.fmul(factor, rows.load(pointer)) for pointer in source]
-
-        def add_to(target):
-            for vector, pointer in zip(added, out.vectors(target, first, width), strict=True):
-                out.store(builder.fadd(out.load(pointer), vector), pointer)
-
-        with builder.if_then(builder.icmp_signed(">=", prior, ir.Constant(prior.type, 0))):
-            add_to(prior)
-        with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (cell, _):
-            add_to(cells.index(cell))
-        return context.get_dummy_value()
-
-    return signature, codegen
+    zero = ir.Constant(_VECTOR, [0.0] * LANES)
+    sums = [
+        [cgutils.alloca_once_value(builder, zero) for _ in range(width // LANES)]
+        for _ in range(order)
+    ]
+    with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (cell, _):
+        source = factors.vectors(cells.index(cell), first, width)
+        for v, pointer in enumerate(source):
+            _include(builder, [sums[j][v] for j in range(order)], factors.load(pointer))
+    for j, target in enumerate(_parts_of_row(builder, out, factors, row, first, width, order)):
+        for sum_, pointer in zip(sums[j], target, strict=True):
+            out.store(builder.load(sum_), pointer)
+    return context.get_dummy_value()
 
 
-@intrinsic
-def symmetric_row(_, out, row, factors, first, cells, begin, end, lanes, orders):
-    """Set out[row] to e_1 … e_k of factors[cell] over cells begin:end, side by side.
-
-    e_j is the sum of all products of j different ones (eq. 28); k is the length of `orders`.
-    """
-    width, order = lanes.count, orders.count
-    index = types.intp
-    signature = types.void(out, index, factors, index, cells, index, index, lanes, orders)
-
-    def codegen(context, builder, signature, args):
-        kinds = signature.args
-        out, factors, cells = (_Array(context, builder, kinds[k], args[k]) for k in (0, 2, 4))
-        row, first, begin, end = (args[k] for k in (1, 3, 5, 6))
-        zero = ir.Constant(_VECTOR, [0.0] * LANES)
-        sums = [
-            [cgutils.alloca_once_value(builder, zero) for _ in range(width // LANES)]
-            for _ in range(order)
-        ]
-        with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (cell, _):
-            source = factors.vectors(cells.index(cell), first, width)
-            for v, pointer in enumerate(source):
-                _include(builder, [sums[j][v] for j in range(order)], factors.load(pointer))
-        for j, target in enumerate(_parts_of_row(builder, out, factors, row, first, lanes, orders)):
-            for sum_, pointer in zip(sums[j], target, strict=True):
-                out.store(builder.load(sum_), pointer)
-        return context.get_dummy_value()
-
-    return signature, codegen
+def exchange_row(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """See `loops.exchange_row`."""
+    out, row, old, change, first, cells, begin, end, width, order = _unpacked(
+        context, builder, signature, args
+    )
+    places = _parts_of_row(builder, out, old, row, first, width, order)
+    sums = [
+        [cgutils.alloca_once_value(builder, out.load(pointer)) for pointer in place]
+        for place in places
+    ]
+    with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (cell, _):
+        at = cells.index(cell)
+        numbers, changes = old.vectors(at, first, width), change.vectors(at, first, width)
+        for v in range(width // LANES):
+            mine = [sums[j][v] for j in range(order)]
+            _replace(builder, mine, old.load(numbers[v]), change.load(changes[v]))
+    for place, sums_of_order in zip(places, sums, strict=True):
+        for sum_, pointer in zip(sums_of_order, place, strict=True):
+            out.store(builder.load(sum_), pointer)
+    return context.get_dummy_value()
 
 
-@intrinsic
-def exchange_row(_, out, row, old, change, first, cells, begin, end, lanes, orders):
-    """Make out[row], the e_1 … e_k of a row under `old`, those after a change of begin:end."""
-    width, order = lanes.count, orders.count
-    index = types.intp
-    signature = types.void(out, index, old, change, index, cells, index, index, lanes, orders)
-
-    def codegen(context, builder, signature, args):
-        kinds = signature.args
-        out, old, change = (_Array(context, builder, kinds[k], args[k]) for k in (0, 2, 3))
-        cells = _Array(context, builder, kinds[5], args[5])
-        row, first, begin, end = (args[k] for k in (1, 4, 6, 7))
-        places = _parts_of_row(builder, out, old, row, first, lanes, orders)
-        sums = [
-            [cgutils.alloca_once_value(builder, out.load(pointer)) for pointer in place]
-            for place in places
-        ]
-        with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (cell, _):
-            at = cells.index(cell)
-            numbers, changes = old.vectors(at, first, width), change.vectors(at, first, width)
-            for v in range(width // LANES):
-                mine = [sums[j][v] for j in range(order)]
-                _replace(builder, mine, old.load(numbers[v]), change.load(changes[v]))
-        for place, sums_of_order in zip(places, sums, strict=True):
-            for sum_, pointer in zip(sums_of_order, place, strict=True):
-                out.store(builder.load(sum_), pointer)
-        return context.get_dummy_value()
-
-    return signature, codegen
+def add_sparse_row(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """See `loops.add_sparse_row`."""
+    out, row, right, first, columns, values, scale, begin, end, width = _unpacked(
+        context, builder, signature, args
+    )
+    zero = ir.Constant(_VECTOR, [0.0] * LANES)
+    sums = [cgutils.alloca_once_value(builder, zero) for _ in range(width // LANES)]
+    step = ir.Constant(begin.type, 1)
+    with cgutils.for_range_slice(builder, begin, end, step) as (entry, _):
+        value = _broadcast(builder, values.number(entry))
+        source = right.vectors(columns.index(entry), first, width)
+        for sum_, pointer in zip(sums, source, strict=True):
+            total = _multiply_add(builder, builder.load(sum_), value, right.load(pointer))
+            builder.store(total, sum_)
+    factor = _broadcast(builder, scale)
+    for sum_, pointer in zip(sums, out.vectors(row, first, width), strict=True):
+        total = _multiply_add(builder, out.load(pointer), factor, builder.load(sum_))
+        out.store(total, pointer)
+    return context.get_dummy_value()
 
 
 def _parts_of_row(
-    builder: Any, out: _Array, factors: _Array, row: Any, first: Any, lanes: Any, orders: Any
+    builder: Any, out: _Array, factors: _Array, row: Any, first: Any, width: int, order: int
 ) -> list[list[Any]]:
     """Return pointers to the vectors of e_1 … e_k: they lie a width of the factors apart."""
     places = []
-    for j in range(orders.count):
+    for j in range(order):
         shift = builder.mul(factors.shape[1], ir.Constant(first.type, j))
-        places.append(out.vectors(row, builder.add(first, shift), lanes.count))
+        places.append(out.vectors(row, builder.add(first, shift), width))
     return places
 
 

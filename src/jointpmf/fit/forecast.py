@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpstrf
 
-from jointpmf.compiled.vectors import LANES
+from jointpmf.compiled.cells import cell_dtype
+from jointpmf.compiled.panels import LANES
 from jointpmf.data.codes import Codes, code_dtype
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, one_of, whole_number
@@ -32,7 +33,7 @@ from jointpmf.marginals.orders import n_table_cells
 from jointpmf.marginals.tables import TableLimits
 from jointpmf.pmf import JointPMF, random_pmf
 from jointpmf.point import Point
-from jointpmf.rows.table import CHUNK_BYTES, MAX_CHUNKS, MOST_LISTED, ColumnRows, Rows, cell_dtype
+from jointpmf.rows.table import CHUNK_BYTES, MAX_CHUNKS, MOST_LISTED, ColumnRows, Rows
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.curvature import Curvature
 from jointpmf.solvers.em import EM

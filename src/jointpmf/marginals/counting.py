@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jointpmf.compiled import loops as kernels
+from jointpmf.compiled.counting import count_blocks, flat_cells
+from jointpmf.data.codes import Codes
 from jointpmf.errors import JointPMFError, whole_number
 from jointpmf.marginals.tables import DEFAULT_LIMITS, SparseTable, Table, TableLimits, compact
 from jointpmf.threads import run_all
@@ -84,7 +85,7 @@ def _count_prefix(
     lasts = [subsets[position][-1] for position in positions]
     starts = np.concatenate([[0], np.cumsum(cells)])
     counts = np.zeros(starts[-1], np.int64 if weights is None else np.float64)
-    kernels.count_blocks(
+    count_blocks(
         codes.columns,
         np.array(prefix, np.int64),
         np.array([sizes[n] + 1 for n in prefix], np.int64),
@@ -105,7 +106,7 @@ def _count_by_sorting(codes: Codes, subset: Subset, weights: np.ndarray | None) 
     if math.prod(shape) >= 2**63:
         names = [codes.domain.names[n] for n in subset]
         raise JointPMFError(f"the table of {names} would have {math.prod(shape):.1e} cells")
-    cells = kernels.flat_cells(codes.columns, np.array(subset), np.array(shape))
+    cells = flat_cells(codes.columns, np.array(subset), np.array(shape))
     observed = cells >= 0
     if weights is None:
         distinct, counts = np.unique(cells[observed], return_counts=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jointpmf.compiled import loops as kernels
+from jointpmf.compiled.sampling import draw_levels
 from jointpmf.data.decode import filled
 from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING, Variable
@@ -60,7 +60,7 @@ def impute(
     if "sample" in chosen.values():
         each = np.arange(len(posterior))
         uniforms = generator.random(len(posterior))
-        kernels.draw_levels(cumulative(posterior.T), each, uniforms, components)
+        draw_levels(cumulative(posterior.T), each, uniforms, components)
     values = {}
     for n, variable in enumerate(pmf.domain):
         rows = np.flatnonzero(codes.array[:, n] == MISSING)
@@ -69,7 +69,7 @@ def impute(
         if chosen[variable.name] == "sample":
             drawn = np.empty(len(rows), np.int64)
             by_component = cumulative(pmf.factors[n])
-            kernels.draw_levels(by_component, components[rows], generator.random(len(rows)), drawn)
+            draw_levels(by_component, components[rows], generator.random(len(rows)), drawn)
             cells = _cells(variable)[drawn]
         else:
             with one_blas_thread:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from jointpmf.compiled.cells import n_observed
 from jointpmf.data.codes import Codes
 from jointpmf.data.encode import encode
 from jointpmf.data.file_codes import codes_in
@@ -18,7 +19,6 @@ from jointpmf.errors import JointPMFError, listing, shown
 from jointpmf.marginals.counting import names_of_order
 from jointpmf.marginals.counts import MarginalCounts
 from jointpmf.marginals.marginal_set import MarginalSet
-from jointpmf.rows.table import n_observed
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain

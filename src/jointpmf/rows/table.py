@@ -9,57 +9,37 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
 
-from jointpmf.compiled.aligned import aligned_zeros
-from jointpmf.compiled.loops import compiled
-from jointpmf.compiled.vectors import (
-    LANES,
-    MAX_LANES,
-    add_row,
-    multiply_long_row,
-    multiply_row,
-)
+from jointpmf.compiled.cells import cell_dtype, listed_cells, n_observed, row_keys, set_codes
+from jointpmf.compiled.counting import add_level_counts
+from jointpmf.compiled.panels import aligned_zeros, lanes_of, padded_width, panel_width
+from jointpmf.compiled.posteriors import e_step, safe_cells, stack_of
 from jointpmf.data.codes import Codes, code_dtype
 from jointpmf.domain import MISSING, Domain
 from jointpmf.point import Point
-from jointpmf.threads import row_blocks, run_all
-
-BLOCK_ROWS = 64
-"""Rows whose posteriors are held at once; any number gives the same bits."""
+from jointpmf.threads import run_all
 
 CHUNK_ROWS, MAX_CHUNKS, CHUNK_BYTES = 1024, 32, 2**26
 """Rows of a chunk at least, how many chunks there are at most, and the memory of their sums."""
 
-SMALLEST = 1e-30
-"""Smaller probabilities of a level are zero: so few can be told apart in a product."""
-
-SAFE = 250.0
-"""Decimal digits that a product may lose: doubles have 308, and weights of rows need some."""
-
-NEGLIGIBLE = 1e-20
+_NEGLIGIBLE = 1e-20
 """Rows with less than this part of all weight change nothing, and are left out."""
-
-LN2 = np.log(2.0)
-
-POWERS = np.append(2.0 ** -np.arange(1000), 0.0)
-"""Powers of two by which one component may lie behind another; further behind is zero."""
-
-IMPOSSIBLE = -(2**62)
-
 
 MOST_LISTED = 2**28
 """Bytes of the longest list of cells that is made of a whole table; longer ones stay columns."""
 
-LISTED_AT_ONCE = 2**17
-"""Cells of such columns that are listed at a time, so that they stay near the processor."""
-
 PROBE_ROWS = 2**16
 """Rows that tell whether rows repeat often enough to be worth finding."""
+
+
+ListedRows = tuple[slice, np.ndarray, np.ndarray]
+"""Which rows, their cells one after the other, and where the cells of each row begin and end."""
 
 
 class ExpectedCounts(Protocol):
@@ -117,9 +97,17 @@ class _Weighted(ABC):
     def counts(self) -> np.ndarray:
         """How often each level of each variable was seen."""
 
+    @abstractmethod
+    def listed(self, begin: int, end: int) -> Iterator[ListedRows]:
+        """Yield rows begin:end in blocks."""
+
     def __len__(self) -> int:
         """Return the number of rows that are kept."""
         return len(self.weights)
+
+    def expectation(self, rank: int) -> Expectation:
+        """Return the E-step for models of a rank."""
+        return Expectation(self, rank)
 
     @cached_property
     def total(self) -> float:
@@ -166,15 +154,12 @@ class Rows(_Weighted):
         cls, domain: Domain, columns: np.ndarray, weights: np.ndarray, n_empty: int = 0
     ) -> Rows:
         """Return rows as they are, from columns of codes."""
-        n_variables, n_rows = columns.shape
+        n_rows = columns.shape[1]
         ptr = np.zeros(n_rows + 1, np.int64)
         np.cumsum(n_observed(columns), out=ptr[1:])
         cells = np.empty(ptr[-1], cell_dtype(domain.offsets[-1]))
-        step = max(LISTED_AT_ONCE // max(n_variables, 1), 1)
-        room, own = np.empty(step * n_variables, cells.dtype), np.empty(step + 1, np.int64)
-        for begin, end in row_blocks(n_rows, step):
-            list_cells(columns, domain.offsets, begin, end, own, room)
-            cells[ptr[begin] : ptr[end]] = room[: own[end - begin]]
+        for rows, listed, own in listed_cells(columns, domain.offsets, 0, n_rows):
+            cells[ptr[rows.start] : ptr[rows.stop]] = listed[: own[-1]]
         return cls(domain, cells, ptr, weights, n_empty)
 
     @cached_property
@@ -196,9 +181,9 @@ class Rows(_Weighted):
         set_codes(self.cells, self.ptr, self.domain.offsets, columns)
         return columns
 
-    def expectation(self, rank: int) -> Expectation:
-        """Return the E-step for models of a rank."""
-        return Expectation(self, rank)
+    def listed(self, begin: int, end: int) -> Iterator[ListedRows]:
+        """Yield rows begin:end, all in one block."""
+        yield slice(begin, end), self.cells, self.ptr[begin : end + 1]
 
     def cells_of(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the observed cells of some rows, and for each the position of its row in those."""
@@ -268,9 +253,9 @@ class ColumnRows(_Weighted):
         """Number of cells, observed or not."""
         return self.columns.size
 
-    def expectation(self, rank: int) -> Expectation:
-        """Return the E-step for models of a rank."""
-        return Expectation(self, rank)
+    def listed(self, begin: int, end: int) -> Iterator[ListedRows]:
+        """Yield rows begin:end in blocks, each of which overwrites the last."""
+        return listed_cells(self.columns, self.domain.offsets, begin, end)
 
     def cells_of(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the observed cells of some rows, and for each the position of its row in those."""
@@ -293,11 +278,6 @@ def rows_of_codes(codes: Codes, sample_weight: np.ndarray | None = None) -> Tabl
     return ColumnRows.as_they_are(codes, sample_weight)
 
 
-def cell_dtype(n_levels: int) -> type[np.unsignedinteger]:
-    """Return the type of positions among all levels of all variables."""
-    return np.uint16 if n_levels < 2**16 else np.uint32
-
-
 def _often_repeat(codes: Codes) -> bool:
     """Tell whether at least half of the rows repeat others, by looking at some."""
     step = max(codes.n_rows // PROBE_ROWS, 1)
@@ -317,7 +297,7 @@ def _distinct_columns(
     """Return the columns of the distinct rows, their weights, and how many rows were empty."""
     weights = np.ones(codes.n_rows) if sample_weight is None else sample_weight
     observed = n_observed(codes.columns) > 0
-    used = np.flatnonzero(observed & (weights > NEGLIGIBLE * weights.sum()))
+    used = np.flatnonzero(observed & (weights > _NEGLIGIBLE * weights.sum()))
     columns = codes.columns if len(used) == codes.n_rows else codes.columns[:, used]
     firsts, inverse = _distinct(columns, codes.domain.sizes)
     sums = np.bincount(inverse, weights=weights[used], minlength=len(firsts))
@@ -363,8 +343,7 @@ class Stacks:
 
     def __init__(self, domain: Domain, rank: int) -> None:
         self.rank = rank
-        self.lanes = (0,) * panel_width(rank)
-        self.width = -(-rank // len(self.lanes)) * len(self.lanes)
+        self.width = padded_width(rank)
         self.n_levels = int(domain.offsets[-1])
 
     def empty_stack(self) -> np.ndarray:
@@ -373,10 +352,7 @@ class Stacks:
 
     def stack(self, point: Point) -> np.ndarray:
         """Return a point as a stack."""
-        stack = self.empty_stack()
-        stack[:-1, : self.rank] = point.factors
-        stack[-1, : self.rank] = point.weights
-        return stack
+        return stack_of(point.weights, point.factors)
 
     def point(self, stack: np.ndarray) -> Point:
         """Return the point that a stack is."""
@@ -386,11 +362,12 @@ class Stacks:
 class Expectation(Stacks):
     """The E-step of some rows for models of one rank, with its working memory."""
 
-    def __init__(self, rows: TableRows, rank: int) -> None:
+    def __init__(self, rows: _Weighted, rank: int, chunk_bytes: int = CHUNK_BYTES) -> None:
         super().__init__(rows.domain, rank)
         self.rows = rows
+        self._lanes = lanes_of(panel_width(rank))
         size = 8 * (self.n_levels + 1) * self.width
-        n_chunks = min(len(rows) // CHUNK_ROWS, MAX_CHUNKS, CHUNK_BYTES // size)
+        n_chunks = min(len(rows) // CHUNK_ROWS, MAX_CHUNKS, chunk_bytes // size)
         self._bounds = np.linspace(0, len(rows), max(n_chunks, 1) + 1).astype(np.int64)
         self._logs = np.empty(len(rows))
 
@@ -416,22 +393,13 @@ class Expectation(Stacks):
         return float(np.multiply(self.rows.weights, self._logs).sum())
 
     def _run(self, stack: np.ndarray, counts: list[np.ndarray]) -> None:
-        digits = -math.log10(stack[stack > 0].min())
-        n_safe = max(int(SAFE / max(digits, 1e-3)) - 1, 0)
+        n_safe, unused = safe_cells(stack), np.empty((0, 0))
 
         def chunk(k: int) -> None:
             counts[k][:] = 0
-            begin, end = self._bounds[k], self._bounds[k + 1]
-            arguments = (n_safe, begin, end, BLOCK_ROWS, counts[k], self._logs, self.lanes)
-            if isinstance(self.rows, Rows):
-                cells, ptr = self.rows.cells, self.rows.ptr
-                add_expected_counts(cells, ptr, self.rows.weights, stack, *arguments)
-            else:
-                room = np.empty(LISTED_AT_ONCE, cell_dtype(self.n_levels))
-                offsets, columns = self.rows.domain.offsets, self.rows.columns
-                add_expected_counts_of_columns(
-                    columns, offsets, room, self.rows.weights, stack, *arguments
-                )
+            for rows, cells, ptr in self.rows.listed(self._bounds[k], self._bounds[k + 1]):
+                weights, logs = self.rows.weights[rows], self._logs[rows]
+                e_step(cells, ptr, weights, stack, n_safe, unused, counts[k], logs, self._lanes)
 
         run_all([partial(chunk, k) for k in range(len(counts))])
 
@@ -445,180 +413,3 @@ def log_likelihoods(rows: TableRows, point: Point) -> np.ndarray:
 def mean_log_likelihood(rows: TableRows, point: Point) -> float:
     """Return the mean log-likelihood of the rows, by weight, under a model."""
     return float(np.multiply(rows.weights, log_likelihoods(rows, point)).sum()) / rows.total
-
-
-def panel_width(count: int) -> int:
-    """Return how many numbers one pass over a row serves: least padding, then most.
-
-    Examples
-    --------
-    >>> panel_width(36)
-    12
-    """
-    widths = range(LANES, MAX_LANES + 1, LANES)
-    return min(widths, key=lambda width: (-(-count // width) * width, -width))
-
-
-@compiled
-def row_keys(columns, radix):
-    """Return Σ over variables of (code + 1) · radix, modulo 2**64, for each row."""
-    keys = np.zeros(columns.shape[1], np.uint64)
-    for n in range(len(columns)):
-        for row in range(columns.shape[1]):
-            keys[row] += np.uint64(columns[n, row] + 1) * radix[n]
-    return keys
-
-
-@compiled
-def n_observed(columns):
-    """Return how many cells of each row are observed."""
-    counts = np.zeros(columns.shape[1], np.int32)
-    for n in range(len(columns)):
-        for row in range(len(counts)):
-            counts[row] += columns[n, row] >= 0
-    return counts
-
-
-@compiled
-def add_level_counts(column, weights, counts):
-    """Add the weight of each row to the count of its level."""
-    for row in range(len(column)):
-        if column[row] >= 0:
-            counts[column[row]] += weights[row]
-
-
-@compiled
-def list_cells(columns, offsets, begin, end, ptr, cells):
-    """Set cells[ptr[k]:ptr[k + 1]] to the observed cells of row begin + k, and ptr with it.
-
-    Cells are positions in the stack. Columns are read along their length, as they lie in memory.
-    """
-    size = end - begin
-    n_variables = len(columns)
-    room = np.empty(size, np.int64)
-    for k in range(size):
-        room[k] = k * n_variables
-    for n in range(n_variables):
-        column = columns[n, begin:end]
-        first = offsets[n]
-        for k in range(size):
-            cells[room[k]] = first + column[k]
-            room[k] += column[k] >= 0
-    ptr[0] = 0
-    for k in range(size):
-        count = room[k] - k * n_variables
-        if ptr[k] < k * n_variables:
-            for c in range(count):
-                cells[ptr[k] + c] = cells[k * n_variables + c]
-        ptr[k + 1] = ptr[k] + count
-
-
-@compiled
-def set_codes(cells, ptr, offsets, columns):
-    """Set columns[n, row] to the code of each observed cell; those of a row are in order."""
-    for row in range(len(ptr) - 1):
-        n = 0
-        for cell in cells[ptr[row] : ptr[row + 1]]:
-            while offsets[n + 1] <= cell:
-                n += 1
-            columns[n, row] = cell - offsets[n]
-
-
-@compiled
-def add_expected_counts(
-    cells, ptr, row_weights, factors, n_safe, begin, end, block, counts, logs, lanes
-):
-    """Add to `counts` what rows begin:end expect, and set logs[row] to their log-likelihoods.
-
-    `n_safe` is how many cells can be multiplied without underflow. Without `counts` (no rows) only
-    the log-likelihoods are computed.
-    """
-    width = len(lanes)
-    rank = factors.shape[1]
-    prior = len(factors) - 1
-    posterior = np.empty((block, rank))
-    exponents = np.empty((block, rank), np.int64)
-    scales = np.empty(block)
-    for first_row in range(begin, end, block):
-        size = min(block, end - first_row)
-        for k in range(size):
-            row = first_row + k
-            start, stop = ptr[row], ptr[row + 1]
-            if stop - start <= n_safe:
-                total = 0.0
-                for first in range(0, rank, width):
-                    total += multiply_row(
-                        posterior, k, factors, prior, first, cells, start, stop, lanes
-                    )
-                power = 0
-            else:
-                for first in range(0, rank, width):
-                    multiply_long_row(
-                        posterior,
-                        exponents,
-                        k,
-                        factors,
-                        prior,
-                        first,
-                        cells,
-                        start,
-                        stop,
-                        max(n_safe, 1),
-                        lanes,
-                    )
-                total, power = _align(posterior, exponents, k)
-            logs[row] = power
-            scales[k] = total
-        for k in range(size):
-            logs[first_row + k] = np.log(scales[k]) + LN2 * logs[first_row + k]
-        if len(counts) == 0:
-            continue
-        for k in range(size):
-            row = first_row + k
-            scale = row_weights[row] / scales[k] if scales[k] > 0.0 else 0.0
-            for first in range(0, rank, width):
-                add_row(
-                    counts, prior, posterior, k, scale, first, cells, ptr[row], ptr[row + 1], lanes
-                )
-
-
-@compiled
-def add_expected_counts_of_columns(
-    columns, offsets, room, row_weights, factors, n_safe, begin, end, block, counts, logs, lanes
-):
-    """Do as `add_expected_counts`, from columns of codes; `room` is where cells are listed."""
-    step = max(min(len(room) // max(len(columns), 1), end - begin) // block, 1) * block
-    cells = room if len(room) >= step * len(columns) else np.empty(step * len(columns), room.dtype)
-    ptr = np.empty(step + 1, np.int64)
-    for first in range(begin, end, step):
-        last = min(first + step, end)
-        list_cells(columns, offsets, first, last, ptr, cells)
-        add_expected_counts(
-            cells,
-            ptr,
-            row_weights[first:last],
-            factors,
-            n_safe,
-            0,
-            last - first,
-            block,
-            counts,
-            logs[first:last],
-            lanes,
-        )
-
-
-@compiled
-def _align(posterior, exponents, k):
-    """Give all of posterior[k] its largest exponent; return the sum and that exponent."""
-    rank = posterior.shape[1]
-    top = IMPOSSIBLE
-    for f in range(rank):
-        if posterior[k, f] > 0.0 and exponents[k, f] > top:
-            top = exponents[k, f]
-    total = 0.0
-    for f in range(rank):
-        behind = min(top - exponents[k, f], len(POWERS) - 1) if posterior[k, f] > 0.0 else 0
-        posterior[k, f] *= POWERS[behind]
-        total += posterior[k, f]
-    return total, top

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jointpmf.compiled import least_squares as kernels
+from jointpmf.compiled import admm as kernels
 
 
 class BlockResult(NamedTuple):

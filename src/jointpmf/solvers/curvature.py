@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from jointpmf.compiled import least_squares as kernels
+from jointpmf.compiled import grams as kernels
 from jointpmf.domain import Domain
 from jointpmf.point import Point
 

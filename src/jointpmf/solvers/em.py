@@ -11,10 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import sparray
 
-from jointpmf.compiled.aligned import aligned_zeros
+from jointpmf.compiled.panels import aligned_zeros
 from jointpmf.point import Point
-from jointpmf.rows.table import SMALLEST, AnyRows
+from jointpmf.rows.table import AnyRows
 from jointpmf.solvers.loop import Arrays, State
+
+_SMALLEST = 1e-30
+"""Smaller probabilities become zero. Were it smaller, products of fewer cells would be safe from
+underflow, and iterations slower."""
 
 FIRST_STRIDE, STRIDE_GROWTH = 4.0, 4.0
 """Longest extrapolation at first, and what a success at that length multiplies it by."""
@@ -131,7 +135,7 @@ class EM:
         if self._prior is not None:
             rank = self.expectation.rank
             counts[:-1, :rank] += self._prior
-            logs = np.log(np.maximum(stack[:-1, :rank], SMALLEST))
+            logs = np.log(np.maximum(stack[:-1, :rank], _SMALLEST))
             log_likelihood += float((self._prior * logs).sum())
         return EMState(
             self.expectation.point(stack),
@@ -151,5 +155,5 @@ def feasible_stack(stack: np.ndarray, otherwise: np.ndarray, offsets: np.ndarray
     out = aligned_zeros(*stack.shape)
     np.divide(stack, totals, out=out, where=totals > 0)
     np.copyto(out, otherwise, where=totals <= 0)
-    out[out < SMALLEST] = 0.0
+    out[out < _SMALLEST] = 0.0
     return out

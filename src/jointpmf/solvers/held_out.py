@@ -153,7 +153,6 @@ class HeldOutCells:
         def block(begin: int, end: int) -> None:
             rows = Codes(self._visible.domain, self._visible.array[begin:end])
             posterior, logs = posterior_of_rows(rows, point.weights, point.factors)
-            posterior[np.isneginf(logs)] = point.weights
             cells = slice(*np.searchsorted(self._row, (begin, end)))
             own = self._row[cells] - begin
             said[cells] = np.einsum("cf,cf->c", posterior[own], answers[which[cells]])

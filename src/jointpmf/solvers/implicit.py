@@ -17,16 +17,18 @@ from itertools import combinations
 
 import numpy as np
 
-from jointpmf.compiled import least_squares as kernels
+from jointpmf.compiled import grams as kernels
+from jointpmf.compiled.cells import n_observed
+from jointpmf.compiled.symmetric import padded, symmetric_derivatives
 from jointpmf.data.codes import Codes
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError
 from jointpmf.marginals.counting import count_tables
 from jointpmf.marginals.tables import SparseTable, Table, TableLimits
 from jointpmf.point import Point
-from jointpmf.rows.table import ColumnRows, distinct_codes, n_observed
+from jointpmf.rows.table import ColumnRows, distinct_codes
 from jointpmf.solvers.least_squares import Block
-from jointpmf.solvers.symmetric import SymmetricSums, padded, symmetric_derivatives
+from jointpmf.solvers.symmetric import SymmetricSums
 
 Subset = tuple[int, ...]
 

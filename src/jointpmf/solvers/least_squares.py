@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from jointpmf.compiled import grams
 from jointpmf.compiled import least_squares as kernels
-from jointpmf.compiled import vectors
-from jointpmf.compiled.aligned import aligned_zeros
+from jointpmf.compiled.panels import aligned_zeros, padded_width, panels
+from jointpmf.compiled.sparse import add_sparse_product, sparse_cost
 from jointpmf.errors import JointPMFError, listing
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.marginals.tables import CompressedRows, SparseTable, Table, matrix_shape
@@ -212,7 +213,7 @@ class CoupledLeastSquares:
         self._tails_starting = self._tails.by_variable(n_all, lambda group: group[:1])
 
     def _allocate(self) -> None:
-        width = -(-self.rank // vectors.LANES) * vectors.LANES
+        width = padded_width(self.rank)
         self._factors = aligned_zeros(int(self.domain.offsets[-1]), width)
         self._grams = np.zeros((len(self.domain), self.rank, self.rank))
         self._head_joint = aligned_zeros(self._heads.n_cells, width)
@@ -220,10 +221,7 @@ class CoupledLeastSquares:
         n_chunks = len(self._large[0])
         self._head_sums = [aligned_zeros(self._heads.n_cells, width) for _ in range(n_chunks)]
         self._tail_sums = [aligned_zeros(self._tails.n_cells, width) for _ in range(n_chunks)]
-        self._column_parts = [
-            (first, (0.0,) * min(vectors.MAX_LANES, width - first))
-            for first in range(0, width, vectors.MAX_LANES)
-        ]
+        self._column_parts = panels(width)
         self._ones = np.ones(self.rank)
         self._is_current = False
 
@@ -244,7 +242,7 @@ class CoupledLeastSquares:
             rows = slice(int(offsets[n]), int(offsets[n + 1]))
             yield Block(rows, self._factor_gram(n, point), self._factor_cross(n, point))
             self._factors[rows, : self.rank] = point.factors[rows]
-            kernels.factor_grams(self._factors, offsets, n, n + 1, self._grams)
+            grams.factor_grams(self._factors, offsets, n, n + 1, self._grams)
             self._join(self._heads, self._heads_ending[n], self._head_joint)
         self._join(self._tails, self._tails.all, self._tail_joint)
         self._is_current = True
@@ -256,7 +254,7 @@ class CoupledLeastSquares:
             return  # a sweep ends with everything it needs to begin again
         self._factors[:, : self.rank] = point.factors
         n_all = len(self.domain)
-        kernels.factor_grams(self._factors, self.domain.offsets, 0, n_all, self._grams)
+        grams.factor_grams(self._factors, self.domain.offsets, 0, n_all, self._grams)
         self._join(self._heads, self._heads.all, self._head_joint)
         self._join(self._tails, self._tails.all, self._tail_joint)
         self._is_current = True
@@ -309,10 +307,10 @@ class CoupledLeastSquares:
     ) -> None:
         scale = piece.weight * piece.matrix.scale  # type: ignore[union-attr]
         for first, lanes in self._column_parts:
-            vectors.add_sparse_product(*entries, scale, joint, out, first, lanes)
+            add_sparse_product(*entries, scale, joint, out, first, lanes)
 
     def _gram(self, chosen: np.ndarray, skip: int, scale: np.ndarray) -> np.ndarray:
-        return kernels.subset_gram(
+        return grams.subset_gram(
             self._grams,
             self._subsets,
             self._subset_ptr,
@@ -397,7 +395,7 @@ class CoupledLeastSquares:
         if isinstance(piece.matrix, SparseTable):
             table = piece.matrix
             fitted_square = float(np.vdot(left.T @ left, right.T @ right))
-            cost = vectors.sparse_cost(*table.entries, table.scale, left, right) + fitted_square
+            cost = sparse_cost(*table.entries, table.scale, left, right) + fitted_square
             if cost > CANCELLATION * fitted_square:
                 return piece.weight * float(cost)
         residuals = (residual for _, residual in _residual_blocks(piece, left, right))

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.sparse.linalg import LinearOperator, cg
 
-from jointpmf.compiled import least_squares as kernels
+from jointpmf.compiled.simplex import project_point
 from jointpmf.point import Point
 from jointpmf.solvers.curvature import (
     Curvature,
@@ -204,5 +204,5 @@ def moved(point: Point, change: np.ndarray, offsets: np.ndarray) -> Point:
     rank = len(point.weights)
     weights = point.weights + change[:rank]
     factors = point.factors + change[rank:].reshape(point.factors.shape)
-    kernels.project_point(weights, factors, offsets)
+    project_point(weights, factors, offsets)
     return Point(weights, factors)

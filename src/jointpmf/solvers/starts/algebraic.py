@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from jointpmf.compiled import least_squares as kernels
+from jointpmf.compiled.simplex import project_point
 from jointpmf.domain import Domain
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.point import Point
@@ -211,7 +211,7 @@ def point_of_groups(
             factors[offsets[n] : offsets[n + 1]] = block / np.where(total == 0, 1, total)
     if not (np.abs(weights).max() < ABSURD and np.abs(factors).max() < ABSURD):
         return None
-    kernels.project_point(weights, factors, offsets)
+    project_point(weights, factors, offsets)
     point = Point(weights, factors)
     _solve_remaining(domain, triples, {n for group in groups for n in group}, point)
     return point
@@ -333,7 +333,7 @@ def _solve_remaining(domain: Domain, triples: TripleTables, known: set[int], poi
             )
         known.update(solvable or waiting)
         waiting = [n for n in waiting if n not in known]
-    kernels.project_point(point.weights, point.factors, offsets)
+    project_point(point.weights, point.factors, offsets)
 
 
 def _known_pairs(triples: TripleTables, n: int, known: set[int]) -> list[frozenset[int]]:

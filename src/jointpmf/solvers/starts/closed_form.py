@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jointpmf.compiled import least_squares as kernels
+from jointpmf.compiled.simplex import project_point
 from jointpmf.data.codes import Codes
 from jointpmf.marginals.counting import count_tables
 from jointpmf.solvers.starts.algebraic import Groups, grown, point_of_groups, room_of
@@ -84,7 +84,7 @@ def _completed_closed_form(
     for n, block in enumerate(problem.blocks(point)):
         if n not in known:
             point.factors[block.rows] = np.linalg.lstsq(block.gram, block.cross)[0].T
-    kernels.project_point(point.weights, point.factors, domain.offsets)
+    project_point(point.weights, point.factors, domain.offsets)
     return point
 
 

@@ -1,0 +1,96 @@
+"""Rows as lists of their observed cells, each the position of a level among all levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from jointpmf.compiled.jit import compiled
+
+_LISTED_AT_ONCE = 2**17
+"""Cells that are listed at a time, so that they stay near the processor."""
+
+
+def cell_dtype(n_levels: int) -> type[np.unsignedinteger]:
+    """Return the type of positions among all levels of all variables."""
+    return np.uint16 if n_levels < 2**16 else np.uint32
+
+
+def room_for_cells(n_variables: int, n_levels: int, least: int = 0) -> np.ndarray:
+    """Return memory for the cells that are listed at a time, those of one row at least."""
+    return np.empty(max(_LISTED_AT_ONCE, n_variables, least), cell_dtype(n_levels))
+
+
+def listed_cells(
+    columns: np.ndarray, offsets: np.ndarray, begin: int, end: int
+) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Yield rows begin:end in blocks: which rows, their cells, and where each row's begin and end.
+
+    Each block's arrays are overwritten by the next.
+    """
+    n_variables = max(len(columns), 1)
+    step = max(min(_LISTED_AT_ONCE // n_variables, end - begin), 1)
+    cells = np.empty(step * n_variables, cell_dtype(int(offsets[-1])))
+    ptr = np.empty(step + 1, np.int64)
+    for first in range(begin, end, step):
+        last = min(first + step, end)
+        list_cells(columns, offsets, first, last, ptr, cells)
+        yield slice(first, last), cells, ptr[: last - first + 1]
+
+
+@compiled
+def row_keys(columns, radix):
+    """Return Σ over variables of (code + 1) · radix, modulo 2**64, for each row."""
+    keys = np.zeros(columns.shape[1], np.uint64)
+    for n in range(len(columns)):
+        for row in range(columns.shape[1]):
+            keys[row] += np.uint64(columns[n, row] + 1) * radix[n]
+    return keys
+
+
+@compiled
+def n_observed(columns):
+    """Return how many cells of each row are observed."""
+    counts = np.zeros(columns.shape[1], np.int32)
+    for n in range(len(columns)):
+        for row in range(len(counts)):
+            counts[row] += columns[n, row] >= 0
+    return counts
+
+
+@compiled
+def list_cells(columns, offsets, begin, end, ptr, cells):
+    """Set cells[ptr[k]:ptr[k + 1]] to the observed cells of row begin + k, and ptr with it.
+
+    Cells are positions in the stack. Columns are read along their length, as they lie in memory.
+    """
+    size = end - begin
+    n_variables = len(columns)
+    room = np.empty(size, np.int64)
+    for k in range(size):
+        room[k] = k * n_variables
+    for n in range(n_variables):
+        column = columns[n, begin:end]
+        first = offsets[n]
+        for k in range(size):
+            cells[room[k]] = first + column[k]
+            room[k] += column[k] >= 0
+    ptr[0] = 0
+    for k in range(size):
+        count = room[k] - k * n_variables
+        if ptr[k] < k * n_variables:
+            for c in range(count):
+                cells[ptr[k] + c] = cells[k * n_variables + c]
+        ptr[k + 1] = ptr[k] + count
+
+
+@compiled
+def set_codes(cells, ptr, offsets, columns):
+    """Set columns[n, row] to the code of each observed cell; those of a row are in order."""
+    for row in range(len(ptr) - 1):
+        n = 0
+        for cell in cells[ptr[row] : ptr[row + 1]]:
+            while offsets[n + 1] <= cell:
+                n += 1
+            columns[n, row] = cell - offsets[n]

@@ -1,0 +1,58 @@
+"""Counting: the tables of several subsets in one pass over the rows, and one variable's levels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jointpmf.compiled.jit import compiled
+
+
+@compiled
+def count_blocks(columns, prefix, radix, lasts, last_sizes, starts, weights, counts):
+    """Add to `counts` the tables of the subsets prefix + (last,), for every last.
+
+    Code −1 becomes slot 0 of a table that is one larger in every direction, so that nothing
+    branches on missing cells; the caller drops those slots. `weights` is empty for ones.
+    """
+    n_rows = columns.shape[1]
+    block = 8192
+    index = np.empty(block, np.int64)
+    for begin in range(0, n_rows, block):
+        size = min(block, n_rows - begin)
+        index[:size] = 0
+        for p in range(len(prefix)):
+            column = columns[prefix[p]]
+            for row in range(size):
+                index[row] = index[row] * radix[p] + column[begin + row] + 1
+        for k in range(len(lasts)):
+            column = columns[lasts[k]]
+            radix_k = last_sizes[k] + 1
+            start = starts[k] + 1
+            if len(weights):
+                for row in range(size):
+                    cell = start + index[row] * radix_k + column[begin + row]
+                    counts[cell] += weights[begin + row]
+            else:
+                for row in range(size):
+                    counts[start + index[row] * radix_k + column[begin + row]] += 1
+
+
+@compiled
+def flat_cells(columns, subset, sizes):
+    """Return each row's cell in the subset's table, or −1 where a cell of it is missing."""
+    cells = np.zeros(columns.shape[1], np.int64)
+    for k in range(len(subset)):
+        column = columns[subset[k]]
+        for row in range(len(cells)):
+            if cells[row] >= 0:
+                code = column[row]
+                cells[row] = cells[row] * sizes[k] + code if code >= 0 else -1
+    return cells
+
+
+@compiled
+def add_level_counts(column, weights, counts):
+    """Add the weight of each row to the count of its level."""
+    for row in range(len(column)):
+        if column[row] >= 0:
+            counts[column[row]] += weights[row]

@@ -1,0 +1,104 @@
+"""How wide a loop is, which of its two forms is used, and memory that fits its vectors."""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import cache
+
+import numpy as np
+
+from jointpmf.compiled.jit import compiled
+from jointpmf.compiled.loops import (
+    add_row,
+    add_sparse_row,
+    exchange_row,
+    multiply_long_row,
+    multiply_row,
+    symmetric_row,
+)
+
+logger = logging.getLogger("jointpmf")
+
+LANES = 4
+"""Doubles in one vector register of the machines we know; ranks are padded to a multiple."""
+
+MAX_LANES = 32
+"""Columns that one pass over a row serves: as many as the registers hold."""
+
+Lanes = tuple[int, ...]
+
+
+def lanes_of(width: int, plain: bool | None = None) -> Lanes:
+    """Return what tells a loop to work on `width` numbers at once.
+
+    Its length and the type of its entries are part of a loop's signature, so each width and each
+    form is compiled and kept on its own. By default the plain form is used only where the other
+    cannot compile, or where the environment has JOINTPMF_PLAIN=1.
+    """
+    return ((False,) if (plain_is_needed() if plain is None else plain) else (0,)) * width
+
+
+def padded_width(count: int) -> int:
+    """Return how many numbers a row of `count` takes: whole vectors.
+
+    Examples
+    --------
+    >>> padded_width(10)
+    12
+    """
+    return -(-count // LANES) * LANES
+
+
+def panel_width(count: int) -> int:
+    """Return how many numbers one pass over a row serves: least padding, then most.
+
+    Examples
+    --------
+    >>> panel_width(36)
+    12
+    """
+    widths = range(LANES, MAX_LANES + 1, LANES)
+    return min(widths, key=lambda width: (-(-count // width) * width, -width))
+
+
+def panels(width: int) -> list[tuple[int, Lanes]]:
+    """Return the first column and the lanes of each pass that a padded width needs."""
+    return [
+        (first, lanes_of(min(MAX_LANES, width - first))) for first in range(0, width, MAX_LANES)
+    ]
+
+
+def aligned_zeros(rows: int, width: int) -> np.ndarray:
+    """Return zeros whose rows begin on vector boundaries."""
+    line = 8  # doubles in a cache line
+    memory = np.zeros(rows * width + line)
+    start = (-memory.ctypes.data // memory.itemsize) % line
+    return memory[start : start + rows * width].reshape(rows, width)
+
+
+@cache
+def plain_is_needed() -> bool:
+    """Tell whether the loops of `vectors` cannot be used; found out once in a process."""
+    if os.environ.get("JOINTPMF_PLAIN") == "1":
+        return True
+    out, table, cells = np.ones((1, 2 * LANES)), np.ones((2, LANES)), np.zeros(1, np.uint16)
+    try:
+        _try_all(out, out.astype(np.int64), table, cells, lanes_of(LANES, plain=False))
+    except Exception as error:
+        logger.warning(
+            "the loops in vector registers do not compile, plain ones are used: %s", error
+        )
+        return True
+    return False
+
+
+@compiled
+def _try_all(out, exponents, table, cells, lanes):
+    """Run each loop that has two forms once."""
+    multiply_row(out, 0, table, 1, 0, cells, 0, 1, lanes)
+    multiply_long_row(out, exponents, 0, table, 1, 0, cells, 0, 1, 1, lanes)
+    add_row(out, -1, table, 1, 1.0, 0, cells, 0, 1, lanes)
+    symmetric_row(out, 0, table, 0, cells, 0, 1, lanes, (0, 0))
+    exchange_row(out, 0, table, table, 0, cells, 0, 1, lanes, (0, 0))
+    add_sparse_row(out, 0, table, 0, cells, table[0], 1.0, 0, 1, lanes)

@@ -1,0 +1,128 @@
+"""Posteriors of rows for queries, against brute force, where products are small and rows long."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jointpmf as jp
+from jointpmf.compiled.cells import listed_cells
+from jointpmf.compiled.panels import lanes_of, panel_width
+from jointpmf.compiled.posteriors import e_step, safe_cells, stack_of
+from jointpmf.pmf import posterior_of_rows
+from support import oracle
+
+
+def random_model(generator, domain, rank, concentration=1.0):
+    weights = generator.dirichlet(np.full(rank, 2.0))
+    return weights, [
+        generator.dirichlet(np.full(size, concentration), rank).T for size in domain.sizes
+    ]
+
+
+def assert_posterior(domain, weights, factors, table, target=None):
+    """Compare with brute force in logs; return what was found."""
+    codes = jp.Codes(domain, np.asarray(table))
+    found, logs = posterior_of_rows(codes, np.asarray(weights), np.vstack(factors), target)
+    assert found.shape == (len(table), len(weights))
+    for row, posterior, log in zip(table, found, logs, strict=True):
+        given_ = [-1 if n == target else code for n, code in enumerate(row)]
+        expected = oracle.log_probability(weights, factors, given_)
+        np.testing.assert_allclose(log, expected, rtol=1e-12, atol=1e-12)
+        if expected == -np.inf:
+            np.testing.assert_array_equal(posterior, weights)
+        else:
+            terms = np.exp(oracle.log_terms(weights, factors, given_) - expected)
+            np.testing.assert_allclose(posterior, terms, rtol=1e-9, atol=1e-12)
+    return found, logs
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 6),
+    st.sampled_from([1, 2, 3, 5, 9]),
+    st.sampled_from([0, 0.3, 1.0]),
+    st.sampled_from([0.01, 0.3, 1.0]),
+    st.booleans(),
+)
+def test_of_any_table_and_model(seed, n_variables, rank, holes, concentration, is_targeted):
+    generator = np.random.default_rng(seed)
+    domain = oracle.random_domain(generator, n_variables)
+    table = oracle.random_table(generator, domain, 12, holes)
+    target = int(generator.integers(n_variables)) if is_targeted else None
+    assert_posterior(domain, *random_model(generator, domain, rank, concentration), table, target)
+
+
+@pytest.mark.parametrize("rank", [1, 4, 33, 70])
+def test_of_a_thousand_variables(rank):
+    generator = np.random.default_rng(0)
+    domain = jp.Domain.of_sizes(generator.integers(2, 12, 1000).tolist())
+    table = oracle.random_table(generator, domain, 5, 0.2)
+    table[0] = -1
+    _, logs = assert_posterior(domain, *random_model(generator, domain, rank), table, 7)
+    assert logs.min() < -1000
+
+
+@pytest.mark.parametrize("tiny", [1e-31, 1e-200, 1e-300, 1e-310, 5e-324])
+def test_tiny_probabilities_are_not_lost(tiny):
+    """What a fit would set to zero, and what has few digits, is still evidence in a query."""
+    domain = jp.Domain.of_sizes([2, 2, 2])
+    factors = [np.array([[tiny, tiny], [1.0, 1.0]])] * 2 + [np.array([[0.2, 0.9], [0.8, 0.1]])]
+    table = [[0, 0, 0], [0, 0, -1], [-1, 0, 1], [0, 1, 0]]
+    _, logs = assert_posterior(domain, [0.25, 0.75], factors, table)
+    assert logs[0] == pytest.approx(2 * np.log(tiny) + np.log(0.25 * 0.2 + 0.75 * 0.9), rel=1e-14)
+
+
+def test_a_tiny_weight_decides_where_the_others_are_impossible():
+    domain = jp.Domain.of_sizes([2, 2])
+    factors = [np.array([[0.0, 0.5], [1.0, 0.5]]), np.full((2, 2), 0.5)]
+    for tiny in (1e-200, 1e-310):
+        found, logs = assert_posterior(domain, [1.0, tiny], factors, [[0, 0], [1, 0]])
+        np.testing.assert_array_equal(found[0], [0, 1])
+        assert logs[0] == pytest.approx(np.log(tiny) + 2 * np.log(0.5), rel=1e-14)
+
+
+def test_impossible_and_empty_rows_get_the_weights():
+    domain = jp.Domain.of_sizes([2, 2])
+    found, logs = assert_posterior(
+        domain, [0.25, 0.75], [np.eye(2), np.eye(2)], [[0, 1], [-1, -1], [1, 1]]
+    )
+    np.testing.assert_array_equal(logs[:2], [-np.inf, 0])
+    np.testing.assert_array_equal(found, [[0.25, 0.75], [0.25, 0.75], [0, 1]])
+
+
+def test_of_no_rows_and_of_no_variables():
+    domain = jp.Domain.of_sizes([2, 3])
+    model = random_model(np.random.default_rng(0), domain, 3)
+    assert_posterior(domain, *model, np.empty((0, 2), int))
+    nothing = jp.JointPMF(jp.Domain(()), [0.4, 0.6], [])
+    np.testing.assert_array_equal(
+        nothing._posterior(jp.Codes(nothing.domain, np.empty((3, 0), int)))[0], [[0.4, 0.6]] * 3
+    )
+
+
+@pytest.mark.parametrize("block", [1, 7, 1000])
+def test_any_size_of_a_block_gives_the_same_bits(block):
+    generator = np.random.default_rng(0)
+    domain = jp.Domain.of_sizes([5, 4, 6, 3, 2, 7, 5, 4])
+    weights, factors = random_model(generator, domain, 13)
+    factors[0][0] *= 1e-60  # rows with all cells are multiplied in steps, others are not
+    stack = stack_of(weights, np.vstack(factors))
+    codes = jp.Codes(domain, oracle.random_table(generator, domain, 900, 0.3))
+    row_weights, n_safe, lanes = generator.random(900), safe_cells(stack), lanes_of(panel_width(13))
+    results = []
+    for size in (64, block):
+        found = np.empty((900, 13)), np.zeros(stack.shape), np.empty(900)
+        for rows, cells, ptr in listed_cells(codes.columns, domain.offsets, 0, 900):
+            assert np.diff(ptr).min() <= n_safe < np.diff(ptr).max()
+            posterior, counts, logs = found
+            e_step(
+                cells, ptr, row_weights[rows], stack, n_safe, posterior[rows], counts, logs[rows],
+                lanes, size,
+            )  # fmt: skip
+        results.append(found)
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)
+    levels, components = oracle.expected_counts(weights, factors, codes.array, row_weights)
+    np.testing.assert_allclose(results[0][1][:, :13], np.vstack([*levels, components]), rtol=1e-10)
