@@ -30,7 +30,7 @@ from jointpmf.data.encoding import (
 )
 from jointpmf.domain import MISSING, Domain, Variable, check_distinct
 from jointpmf.errors import JointPMFError, listing, one_of, shown, whole_number
-from jointpmf.pmf import FEASIBLE, JointPMF, seeded_generator
+from jointpmf.pmf import JointPMF, seeded_generator
 from jointpmf.threads import one_blas_thread, row_blocks
 
 logger = logging.getLogger("jointpmf")
@@ -713,7 +713,7 @@ def _checked_predictions(probabilities: Any, truth: Any) -> tuple[np.ndarray, np
             f"truth must be {len(probabilities)} codes, one per row of the probabilities, "
             f"not of type {truth.dtype} and shape {truth.shape}"
         )
-    sums = np.abs(probabilities.sum(axis=1) - 1) <= FEASIBLE
+    sums = np.abs(probabilities.sum(axis=1) - 1) <= 1e-6
     improper = np.flatnonzero(~(sums & (probabilities >= 0).all(axis=1)))
     if len(improper):
         raise JointPMFError(

@@ -11,7 +11,8 @@ from jointpmf.compiled import loops as kernels
 from jointpmf.data.encoding import encode, filled
 from jointpmf.domain import MISSING, Variable
 from jointpmf.errors import JointPMFError, listing, shown
-from jointpmf.pmf import JointPMF, cumulative, seeded_generator
+from jointpmf.pmf import JointPMF, seeded_generator
+from jointpmf.probabilities import cumulative
 from jointpmf.threads import one_blas_thread
 
 STRATEGIES = ("mode", "median", "expectation", "sample")
