@@ -1,4 +1,4 @@
-"""The most probable rows of a joint PMF, exactly, by branch and bound.
+"""The most probable rows of a joint PMF, exactly, by branch and bound (docs/math.md, eq. 34).
 
 A node is a partial row: some variables have a level, the others are free. A bound says how
 probable its best completion can be. The node with the best bound is extended first, so a complete
@@ -29,6 +29,10 @@ _SLACK = 2 * 10.0**-_DIGITS
 _POWERS = 3, 9, 27
 """How many free variables a bound combines. More of them cost more time and save nodes where
 there are many variables or the components are alike."""
+
+_SETTLED = 0.99
+"""The share of one component in a partial row beyond which the sum is bound enough: no bound is
+less than that component's part."""
 
 _AT_ONCE = 16
 """Nodes extended together: more of them save overhead, but some may turn out to be needless."""
@@ -85,17 +89,37 @@ class _Search:
         root = np.full((1, len(sizes)), _FREE, np.int32)
         key = float(_keys(start.sum()))
         self._open = [_Node(key, _orders(root)[0], len(sizes), start, root[0])]
-        self._best = self._own_rows(start)
+        self._best = self._known_rows(start)
         self._known = {order for _, order in self._best}
 
-    def _own_rows(self, start: np.ndarray) -> list[tuple[float, bytes]]:
-        """Return the key and order of each component's most probable row, best first."""
-        parts, codes = start, []
-        for begin, end in zip(self._offsets, [*self._offsets[1:], len(self._levels)], strict=True):
-            codes.append(self._levels[begin:end].argmax(axis=0))
-            parts = parts * self._levels[begin + codes[-1]]
-        keys = _keys(parts.sum(axis=1)).tolist()
-        return sorted(set(zip(keys, _orders(np.array(codes).T), strict=True)))
+    def _known_rows(self, start: np.ndarray) -> list[tuple[float, bytes]]:
+        """Return the keys and orders of n rows to beat, or of fewer, best first.
+
+        They are each component's most probable row, and the best of them with one level changed.
+        """
+        parts, own = start, []
+        for begin, levels in zip(
+            self._offsets, np.split(self._levels, self._offsets[1:]), strict=True
+        ):
+            own.append(levels.argmax(axis=0))
+            parts = parts * self._levels[begin + own[-1]]
+        sums = parts.sum(axis=1)
+        best = np.array(own)[:, sums.argmax()]
+        changed = (self._without_each(start, best)[self._variable_of] * self._levels).sum(axis=1)
+        chosen = changed.argsort()[::-1][: self._n + len(best)]  # each variable has one unchanged
+        rows = np.tile(best, (len(chosen), 1))
+        rows[np.arange(len(chosen)), self._variable_of[chosen]] = self._code_of[chosen]
+        keys = _keys(np.concatenate([sums, changed[chosen]])).tolist()
+        orders = _orders(np.vstack([np.transpose(own), rows]))
+        known = dict(zip(orders, keys, strict=True))
+        return sorted((key, order) for order, key in known.items() if key < np.inf)
+
+    def _without_each(self, start: np.ndarray, row: np.ndarray) -> np.ndarray:
+        """Return, for each variable, what the components give to the rest of a row."""
+        levels = self._levels[self._offsets + row]
+        before = np.cumprod(np.vstack([start, levels[:-1]]), axis=0)
+        after = np.cumprod(np.vstack([np.ones_like(start), levels[:0:-1]]), axis=0)[::-1]
+        return before * after
 
     def rows(self, max_nodes: int) -> np.ndarray:
         """Return the codes of the rows asked for, or raise if there are too many nodes."""
@@ -120,7 +144,7 @@ class _Search:
         """Open the nodes that have one more level each, for the variable that tells most."""
         parts = np.array([node.parts for node in nodes])
         codes = np.array([node.codes for node in nodes])
-        chosen = self._best_levels(parts @ self._levels.T, codes, np.inf).argmin(axis=1)
+        chosen = self._best_levels(parts @ self._levels.T, codes).argmin(axis=1)
         parent, level = np.nonzero(self._variable_of == chosen[:, None])
         self._n_nodes += len(parent)
         parts = parts[parent] * self._levels[level]
@@ -139,31 +163,28 @@ class _Search:
 
     @property
     def _limit(self) -> float:
-        """The key beyond which a node cannot be among the rows asked for; infinite is never."""
+        """The key beyond which a node has none of the rows asked for; finite, as zero has none."""
         if len(self._best) < self._n:
             return np.finfo(float).max
         return self._best[self._n - 1][0] + _SLACK
 
-    def _best_levels(self, sums: np.ndarray, codes: np.ndarray, otherwise: float) -> np.ndarray:
-        """Return, for each node and free variable, the largest of the sums of its levels."""
+    def _best_levels(self, sums: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Return the largest sum among a variable's levels, of each node; infinite if not free."""
         most = np.maximum.reduceat(sums, self._offsets, axis=1)
-        most[codes != _FREE] = otherwise
+        most[codes != _FREE] = np.inf
         return most
 
     def _bounds(self, parts: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Return what no completion exceeds: Hölder's inequality over some free variables.
-
-        With each level's part at most one, the sum over components of `parts` times the product
-        of k variables' levels is at most the geometric mean, over these variables, of the best
-        level's sum with its k-th power. The k variables with the least means are taken.
-        """
+        """Return what no completion exceeds: Hölder's inequality over free variables (eq. 34)."""
         sums = parts.sum(axis=1)
-        logs = np.zeros(len(sums))
+        mixed = parts.max(axis=1) < _SETTLED * sums
+        parts, codes, logs = parts[mixed], codes[mixed], np.zeros(mixed.sum())
         for power, levels in self._powers:
-            shares = self._best_levels(parts @ levels, codes, np.inf) / sums[:, None]
+            shares = self._best_levels(parts @ levels, codes) / sums[mixed, None]
             least = np.sort(np.minimum(shares, 1.0), axis=1)[:, :power]
             logs = np.minimum(logs, np.log(least).sum(axis=1) / power)
-        return sums * np.exp(logs)
+        sums[mixed] *= np.exp(logs)
+        return sums
 
 
 def _keys(bounds: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""JointPMF: the joint distribution as weights and factors, and every question to it.
+"""JointPMF: the joint distribution as weights and factors, and its queries.
 
 A hidden component f has probability `weights[f]`; given it the variables are independent, and
 variable n has level i with probability `factors[n][i, f]` (docs/math.md, eq. 1). Two operations
@@ -244,10 +244,9 @@ class JointPMF:
         --------
         >>> factors = [[[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]], [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]]
         >>> pmf = JointPMF(Domain.of_sizes([2, 2]), [0.4, 0.35, 0.25], factors)
-        >>> pmf.most_likely(2).rows()
-        [(1, 0, 0.4), (0, 0, 0.35)]
-        >>> pmf.most_likely(given={"x0": 0})["x1"].to_list()
-        [0]
+        >>> rows = pmf.most_likely(2)
+        >>> rows["x0"].to_list(), rows["x1"].to_list(), rows["probability"].round(6).to_list()
+        ([1, 0], [0, 0], [0.4, 0.35])
         """
         n, max_nodes = whole_number(n, "n", 1), whole_number(max_nodes, "max_nodes", 1)
         pmf = self if given is None else self._given(given)
@@ -309,7 +308,7 @@ class JointPMF:
     def responsibilities(self, rows: Any) -> np.ndarray:
         """Return, of shape (rows, rank), P(component | the row's observed cells).
 
-        A row of probability zero says nothing: it gets the weights, and a warning is logged.
+        A row of probability zero gets the weights, and a warning is logged.
 
         Examples
         --------
@@ -322,8 +321,8 @@ class JointPMF:
     def predict_proba(self, rows: Any, target: str) -> np.ndarray:
         """Return, of shape (rows, size), P(target | the row's other observed cells).
 
-        The target's own cell is never used. A row whose other cells have probability zero says
-        nothing: it gets the target's marginal, and a warning is logged.
+        The target's own cell is never used. A row whose other cells have probability zero gets
+        the target's marginal, and a warning is logged.
 
         Examples
         --------
@@ -504,7 +503,7 @@ def average(pmfs: Sequence[JointPMF], weights: Any = None) -> JointPMF:
     pmfs : sequence of JointPMF
         Over the same domain.
     weights : array, optional
-        What each of them counts for; all alike by default.
+        How much each of them counts; equal by default.
 
     Examples
     --------
@@ -522,7 +521,7 @@ def average(pmfs: Sequence[JointPMF], weights: Any = None) -> JointPMF:
     shares = np.ones(len(pmfs)) if shares is None else shares
     if not shares.any():
         raise JointPMFError("the weights of all models are zero")
-    shares = shares / shares.max()  # lest their sum overflows
+    shares = shares / shares.max()  # so that their sum does not overflow
     parts = [share * pmf.weights for share, pmf in zip(shares / shares.sum(), pmfs, strict=True)]
     factors = [np.hstack(same) for same in zip(*(pmf.factors for pmf in pmfs), strict=True)]
     return JointPMF(pmfs[0].domain, np.concatenate(parts), factors)
@@ -539,7 +538,7 @@ def seeded_generator(random_state: Any) -> np.random.Generator:
 
 
 def random_pmf(domain: Domain, rank: int, random_state: Any = None) -> JointPMF:
-    """Return a random joint PMF, uniform entries made to sum to one, as in the paper's experiments.
+    """Return a random joint PMF: uniform entries, normalised, as in the paper's experiments.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jointpmf.data.encoding import Bins, Codes, encode
+from jointpmf.data.encoding import Bins, Codes, encode, table_of
 from jointpmf.domain import MISSING, Domain
 from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
 from jointpmf.fit.plan import FitData, FitPlan, badness, check_table, some_rows
@@ -114,6 +114,18 @@ class RankCurve:
         if math.isnan(best.standard_error):
             return best.rank
         return min(s.rank for s in self.scores if s.score >= best.score - best.standard_error)
+
+    def to_frame(self, backend: str = "polars") -> Any:
+        """Return the scores as a frame, "polars", "pandas" or "pyarrow": one row per rank.
+
+        Examples
+        --------
+        >>> scores = (RankScore(1, -2.5, 0.1, -2.4, 5, 0.1),)
+        >>> RankCurve("validation", scores, np.zeros((1, 1))).to_frame()["score"].to_list()
+        [-2.5]
+        """
+        columns = zip(*self.scores, strict=True)
+        return table_of(dict(zip(RankScore._fields, map(list, columns), strict=True)), backend)
 
     def __str__(self) -> str:
         """Return the curve as a table, the chosen rank marked."""
