@@ -1,6 +1,7 @@
 """Every query against the dense joint by brute force."""
 
 import logging
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -306,3 +307,156 @@ class TestAverage:
         rows = random_rows(self.DOMAIN, np.random.default_rng(0))
         expected = np.mean([pmf.probability(rows) for pmf in pmfs], axis=0)
         np.testing.assert_allclose(jp.average(pmfs).probability(rows), expected, atol=1e-15)
+
+
+LABELLED = jp.Domain(
+    [
+        jp.Variable("vote", ("no", "yes")),
+        jp.Variable("age", (20, 40, 60)),
+        jp.Variable("owner", (False, True)),
+    ]
+)
+
+
+def rows_of(frame):
+    """Return the rows of a frame of any kind as tuples."""
+    frame = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)
+    return frame.rows()
+
+
+class TestToFrame:
+    @pytest.mark.parametrize("backend", ["polars", "pandas", "pyarrow"])
+    def test_it_has_the_users_levels_and_the_tables_probabilities_in_its_order(self, backend):
+        pmf = jp.random_pmf(LABELLED, 2, 0)
+        found = rows_of(pmf.to_frame(backend))
+        levels = list(product(*(variable.levels for variable in LABELLED)))
+        assert [row[:3] for row in found] == levels
+        assert [type(cell) for cell in found[0]] == [str, int, bool, float]
+        np.testing.assert_array_equal([row[3] for row in found], pmf.table().ravel())
+
+    def test_a_variable_called_probability_needs_another_column(self):
+        pmf = jp.random_pmf(jp.Domain.of_sizes([2], ["probability"]), 1, 0)
+        with pytest.raises(jp.JointPMFError, match=r"called 'probability': .*column='p'"):
+            pmf.to_frame()
+        assert pmf.to_frame(column="p").columns == ["probability", "p"]
+        assert pmf.most_likely(column="p").columns == ["probability", "p"]
+
+    def test_a_large_frame_is_refused_by_all_of_its_columns(self):
+        pmf = jp.random_pmf(jp.Domain.of_sizes([10] * 3), 2, 0)
+        assert pmf.table(max_bytes=8000).size == 1000
+        with pytest.raises(jp.JointPMFError, match=r"31\.2 KiB, more than 7\.81 KiB"):
+            pmf.to_frame(max_bytes=8000)
+        assert len(pmf.to_frame(max_bytes=32_000)) == 1000
+
+    def test_a_pmf_of_nothing_has_one_row(self):
+        pmf = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 2, 0).condition({"x0": 1, "x1": 2})
+        assert pmf.to_frame()["probability"].to_list() == pytest.approx([1.0])
+        assert pmf.most_likely()["probability"].to_list() == pytest.approx([1.0])
+
+
+def most_likely_by_brute_force(pmf, n, evidence):
+    """Return the codes and probabilities of the n best cells; equal ones in the order of levels."""
+    table = oracle.joint(pmf)
+    for k, variable in enumerate(pmf.domain):
+        if variable.name in evidence:
+            shape = [-1 if m == k else 1 for m in range(table.ndim)]
+            likelihood = oracle.likelihood_of(variable, evidence[variable.name])
+            table = table * likelihood.reshape(shape)
+    if not table.sum() > 0:
+        return None
+    cells = oracle.all_cells(pmf.domain)
+    shares = table.ravel() / table.sum()
+    logs = np.full(len(shares), np.inf)
+    logs[shares > 0] = -np.log(shares[shares > 0])
+    order = np.lexsort([np.arange(len(cells)), np.round(logs, 8)])[:n]
+    order = order[shares[order] > 0]
+    return cells[order].tolist(), shares[order]
+
+
+class TestMostLikely:
+    @settings(max_examples=150, deadline=None)
+    @given(pmfs(), st.randoms(use_true_random=False), st.sampled_from([1, 2, 5, 2000]))
+    def test_it_is_the_best_of_all_cells(self, pmf, random, n):
+        evidence = random_evidence(pmf, random)
+        expected = most_likely_by_brute_force(pmf, n, evidence)
+        if expected is None:
+            with pytest.raises(jp.JointPMFError, match="probability zero"):
+                pmf.most_likely(n, given=evidence)
+            return
+        found = pmf.most_likely(n, given=evidence)
+        *columns, probabilities = found.to_numpy().T
+        np.testing.assert_allclose(probabilities, expected[1], rtol=1e-7)
+        assert np.transpose(columns).astype(int).tolist() == expected[0]
+
+    @pytest.mark.parametrize("rank", [1, 4])
+    def test_equal_rows_come_in_the_order_of_their_levels(self, rank):
+        domain = jp.Domain.of_sizes([3, 2, 4])
+        factors = [np.full((size, rank), 1 / size) for size in domain.sizes]
+        pmf = jp.JointPMF(domain, np.full(rank, 1 / rank), factors)
+        found = pmf.most_likely(24).to_numpy()[:, :3].astype(int)
+        np.testing.assert_array_equal(found, oracle.all_cells(domain))
+
+    def test_equal_rows_of_a_large_domain_take_few_nodes(self):
+        domain = jp.Domain.of_sizes([4] * 30)
+        pmf = jp.JointPMF(domain, [1.0], [np.full((4, 1), 0.25)] * 30)
+        found = pmf.most_likely(3, max_nodes=5000)
+        assert found.drop("probability").sum_horizontal().to_list() == [0, 1, 2]
+        assert found["x29"].to_list() == [0, 1, 2]
+
+    def test_equal_rows_of_different_components_do_not_depend_on_rounding(self):
+        generator = np.random.default_rng(0)
+        factor = generator.dirichlet(np.ones(3))
+        factors = [np.column_stack([np.roll(factor, k), np.roll(factor, -k)]) for k in range(6)]
+        pmf = jp.JointPMF(jp.Domain.of_sizes([3] * 6), [0.5, 0.5], factors)
+        found = pmf.most_likely(2).to_numpy()[:, :6].tolist()
+        assert found == sorted(found)
+        logs = pmf.log_probability(np.array(found, int))
+        assert logs[0] == pytest.approx(logs[1], rel=1e-12)
+
+    def test_impossible_rows_are_left_out(self):
+        pmf = jp.JointPMF(jp.Domain.of_sizes([3, 3]), [0.2, 0.3, 0.5], [np.eye(3), np.eye(3)])
+        found = pmf.most_likely(100)
+        assert found.drop("probability").rows() == [(2, 2), (1, 1), (0, 0)]
+        assert found["probability"].to_list() == pytest.approx([0.5, 0.3, 0.2], abs=1e-12)
+
+    @pytest.mark.parametrize("backend", ["polars", "pandas", "pyarrow"])
+    def test_it_has_the_users_levels_and_the_evidence(self, backend):
+        pmf = jp.random_pmf(LABELLED, 2, 0)
+        (row,) = rows_of(pmf.most_likely(given={"vote": "yes", "age": {20, 40}}, backend=backend))
+        table = pmf.condition({"vote": "yes"}).table()[:2]
+        best = np.unravel_index(table.argmax(), table.shape)
+        levels = [LABELLED["age"].levels[best[0]], LABELLED["owner"].levels[best[1]]]
+        assert row[:3] == ("yes", *levels)
+        assert row[3] == pytest.approx(table.max() / table.sum())
+
+    def test_thirty_variables_take_few_nodes(self):
+        pmf = jp.random_pmf(jp.Domain.of_sizes([4] * 30), 10, 0)
+        found = pmf.most_likely(10, max_nodes=3000)
+        logs = pmf.log_probability(found)
+        assert (np.diff(logs) < 1e-9).all()
+        drawn = pmf.log_probability(pmf.sample(20_000, random_state=0))
+        assert logs[-1] > drawn.max()
+        rows = jp.encode(found, pmf.domain).array
+        for n in range(30):  # no change of one level is better than the last
+            for code in range(4):
+                changed = rows[:1].copy()
+                changed[0, n] = code
+                is_found = (rows == changed).all(axis=1).any()
+                assert is_found or pmf.log_probability(changed)[0] <= logs[-1] + 1e-9
+
+    def test_a_thousand_variables_do_not_underflow(self):
+        factor = np.array([[0.4, 0.6], [0.6, 0.4]])
+        pmf = jp.JointPMF(jp.Domain.of_sizes([2] * 2000), [0.3, 0.7], [factor] * 2000)
+        found = pmf.most_likely()
+        assert found["probability"].to_list() == [0.0]
+        expected = np.log(0.7) + 2000 * np.log(0.6)
+        assert pmf.log_probability(found)[0] == pytest.approx(expected, rel=1e-12)
+        assert (jp.encode(found, pmf.domain).array == 0).all()
+
+    def test_what_is_not_certain_is_not_returned(self):
+        apart = jp.random_pmf(jp.Domain.of_sizes([5] * 15), 20, 0)
+        alike = [0.14 + 0.3 * factor for factor in apart.factors]
+        pmf = jp.JointPMF(apart.domain, apart.weights, alike)
+        message = "only 0 of the 2 most likely rows are certain after 1,0.. partial rows; raise max"
+        with pytest.raises(jp.JointPMFError, match=message):
+            pmf.most_likely(2, max_nodes=1000)

@@ -1,4 +1,4 @@
-"""JointPMF: the joint distribution as weights and factors, and every question to it.
+"""JointPMF: the joint distribution as weights and factors, and its queries.
 
 A hidden component f has probability `weights[f]`; given it the variables are independent, and
 variable n has level i with probability `factors[n][i, f]` (docs/math.md, eq. 1). Two operations
@@ -29,12 +29,23 @@ from jointpmf.compiled.sampling import draw_levels
 from jointpmf.data.codes import Codes, checked_weights
 from jointpmf.data.decode import decode
 from jointpmf.data.encode import encode
-from jointpmf.domain import Domain, Variable
+from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, whole_number
+from jointpmf.evidence import posterior
 from jointpmf.marginals.counting import names_of_order, positions_of
 from jointpmf.marginals.marginal import Marginal
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.model_file import read_model, write_model
+from jointpmf.most_likely import most_likely_codes
+from jointpmf.probabilities import (
+    check_memory,
+    checked_factor,
+    cumulative,
+    frame_of_rows,
+    multiplied_out,
+    normalised,
+    on_simplex,
+)
 from jointpmf.threads import one_blas_thread, row_blocks, run_all
 
 if TYPE_CHECKING:
@@ -42,11 +53,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("jointpmf")
 
-FEASIBLE = 1e-6
-"""How far sums may be from one in what a user gives; inside they are one to rounding."""
-
-MEMORY_BUDGET = 2**30
-"""Bytes that `table()` may take unless it is told otherwise."""
+_MEMORY_BUDGET = 2**30
+"""Bytes that a table may take, unless the caller says otherwise."""
 
 
 class JointPMF:
@@ -73,27 +81,18 @@ class JointPMF:
 
     def __init__(self, domain: Domain, weights: Any, factors: Sequence[Any]) -> None:
         self.domain = domain
-        self.weights = _on_simplex(weights, "the weights")
+        self.weights = on_simplex(weights, "the weights")
         if self.weights.ndim != 1 or not len(self.weights):
             raise JointPMFError("the weights must be a vector with an entry per component")
         n_factors = len(factors) if hasattr(factors, "__len__") else 0
         if n_factors != len(domain):
             raise JointPMFError(f"there are {n_factors} factors for {len(domain)} variables")
         self.factors = tuple(
-            self._checked_factor(variable, factor)
+            checked_factor(factor, variable, self.rank)
             for variable, factor in zip(domain, factors, strict=True)
         )
         for array in (self.weights, *self.factors):
             array.setflags(write=False)
-
-    def _checked_factor(self, variable: Variable, factor: Any) -> np.ndarray:
-        array = _on_simplex(factor, f"the factor of {variable.name!r}")
-        if array.shape != (variable.size, self.rank):
-            raise JointPMFError(
-                f"the factor of {variable.name!r} has shape {array.shape}, "
-                f"not ({variable.size}, {self.rank})"
-            )
-        return array
 
     @classmethod
     def at(cls, point: Point, domain: Domain) -> JointPMF:
@@ -144,28 +143,14 @@ class JointPMF:
         >>> pmf.condition({"x0": 1, "x2": {0, 3}}).domain.names
         ('x1',)
         """
-        posterior = self._given(evidence)
-        return posterior.marginal([name for name in self.domain.names if name not in evidence])
+        given = self._given(evidence)
+        return given.marginal([name for name in self.domain.names if name not in evidence])
 
     def _given(self, evidence: Mapping[str, Any]) -> JointPMF:
-        """Return the posterior over all variables, those of the evidence too (eq. 3)."""
-        if not isinstance(evidence, Mapping):
-            raise JointPMFError('the evidence must be a mapping, such as {"name": level}')
-        log_weights = _log(self.weights)
-        factors = list(self.factors)
-        for name, given in evidence.items():
-            n = self.domain.index(name)
-            joint = _likelihood(self.domain.variables[n], given)[:, None] * self.factors[n]
-            total = joint.sum(axis=0)
-            log_weights = log_weights + _log(total)
-            # a component that the evidence excludes keeps some distribution, with weight zero
-            factors[n] = np.where(total > 0, joint / np.where(total > 0, total, 1), self.factors[n])
-        top = log_weights.max()
-        if top == -np.inf:
-            raise JointPMFError(f"the evidence {dict(evidence)!r} has probability zero")
-        return JointPMF(self.domain, _normalised(np.exp(log_weights - top)), factors)
+        """Return the posterior over all variables, including those of the evidence."""
+        return JointPMF(self.domain, *posterior(self.domain, self.weights, self.factors, evidence))
 
-    def table(self, max_bytes: int = MEMORY_BUDGET) -> np.ndarray:
+    def table(self, max_bytes: int = _MEMORY_BUDGET) -> np.ndarray:
         """Return all joint probabilities, one axis per variable.
 
         Parameters
@@ -178,32 +163,80 @@ class JointPMF:
         >>> random_pmf(Domain.of_sizes([2, 3]), rank=2, random_state=0).table().shape
         (2, 3)
         """
-        everything = range(len(self.domain))
-        self._check_memory(everything, max_bytes)
+        check_memory(self.domain.sizes, max_bytes)
         with one_blas_thread:
-            return self._subset_table(everything)
+            return multiplied_out(self.weights, self.factors)
 
-    def _check_memory(self, subset: Sequence[int], max_bytes: int) -> None:
-        size = 8 * math.prod(self.domain.sizes[n] for n in subset)
-        if size > max_bytes:
-            raise JointPMFError(
-                f"the table of {len(subset)} variables would take {_bytes(size)}, more than "
-                f"{_bytes(max_bytes)}; ask for a marginal, or raise max_bytes"
-            )
+    def to_frame(
+        self,
+        backend: str = "polars",
+        *,
+        column: str = "probability",
+        max_bytes: int = _MEMORY_BUDGET,
+    ) -> Any:
+        """Return all joint probabilities as a frame: one row per cell, in the table's order.
 
-    def _subset_table(self, subset: Iterable[int]) -> np.ndarray:
-        """Return one marginal's table: a product of two joint factors, eq. 2."""
-        subset = list(subset)
-        half = len(subset) // 2
-        left = self._joint_factor(subset[:half]) * self.weights
-        table = left @ self._joint_factor(subset[half:]).T
-        return table.reshape([self.domain.sizes[n] for n in subset])
+        Parameters
+        ----------
+        backend : {"polars", "pandas", "pyarrow"}
+            The kind of frame.
+        column : str
+            The name of the column of probabilities, after those of the variables.
+        max_bytes : int
+            A frame that would take more memory is refused.
 
-    def _joint_factor(self, subset: Sequence[int]) -> np.ndarray:
-        joint = np.ones((1, self.rank))
-        for n in subset:
-            joint = (joint[:, None] * self.factors[n]).reshape(-1, self.rank)
-        return joint
+        Examples
+        --------
+        >>> pmf = JointPMF(Domain.of_sizes([2, 2]), [0.25, 0.75], [np.eye(2), np.eye(2)])
+        >>> pmf.to_frame().rows()
+        [(0, 0, 0.25), (0, 1, 0.0), (1, 0, 0.0), (1, 1, 0.75)]
+        """
+        sizes = self.domain.sizes
+        check_memory(sizes, max_bytes, n_columns=len(sizes) + 1)
+        codes = np.unravel_index(np.arange(math.prod(sizes)), sizes) if sizes else ()
+        return frame_of_rows(self.domain, codes, self.table(max_bytes).ravel(), column, backend)
+
+    def most_likely(
+        self,
+        n: int = 1,
+        given: Mapping[str, Any] | None = None,
+        *,
+        max_nodes: int = 100_000,
+        backend: str = "polars",
+        column: str = "probability",
+    ) -> Any:
+        """Return the n most probable complete rows, exactly, with their probabilities.
+
+        The most probable row need not consist of each variable's most probable level. Rows of
+        probability zero are left out, so there may be fewer than n. Rows come in decreasing order
+        of probability; those that agree in ten digits, in the order of their levels.
+
+        Parameters
+        ----------
+        n : int
+            How many rows.
+        given : mapping of name to level, levels or likelihood, optional
+            Evidence as in `condition`; the rows hold those variables too, and their probabilities
+            are conditional on it.
+        max_nodes : int
+            How many partial rows the search may look at. If that is not enough to be certain of
+            all n rows, it raises.
+        backend, column
+            As in `to_frame`. A probability too small for a float is 0.0; `log_probability` of the
+            frame has its logarithm.
+
+        Examples
+        --------
+        >>> factors = [[[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]], [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]]
+        >>> pmf = JointPMF(Domain.of_sizes([2, 2]), [0.4, 0.35, 0.25], factors)
+        >>> rows = pmf.most_likely(2)
+        >>> rows["x0"].to_list(), rows["x1"].to_list(), rows["probability"].round(6).to_list()
+        ([1, 0], [0, 0], [0.4, 0.35])
+        """
+        n, max_nodes = whole_number(n, "n", 1), whole_number(max_nodes, "max_nodes", 1)
+        pmf = self if given is None else self._given(given)
+        codes = Codes(self.domain, most_likely_codes(pmf.weights, pmf.factors, n, max_nodes))
+        return frame_of_rows(self.domain, codes.columns, pmf.probability(codes), column, backend)
 
     def marginals(
         self, order: int = 3, *, subsets: Iterable[Sequence[str]] | None = None
@@ -218,9 +251,11 @@ class JointPMF:
         names = names_of_order(self.domain, order) if subsets is None else subsets
         asked = positions_of(self.domain, names)
         for subset in asked:
-            self._check_memory(subset, MEMORY_BUDGET)
+            check_memory([self.domain.sizes[n] for n in subset], _MEMORY_BUDGET)
         with one_blas_thread:
-            tables = [self._subset_table(subset) for subset in asked]
+            tables = [
+                multiplied_out(self.weights, [self.factors[n] for n in subset]) for subset in asked
+            ]
         marginals = [
             Marginal([self.domain.names[n] for n in subset], table)
             for subset, table in zip(asked, tables, strict=True)
@@ -258,7 +293,7 @@ class JointPMF:
     def responsibilities(self, rows: Any) -> np.ndarray:
         """Return, of shape (rows, rank), P(component | the row's observed cells).
 
-        A row of probability zero says nothing: it gets the weights, and a warning is logged.
+        A row of probability zero gets the weights, and a warning is logged.
 
         Examples
         --------
@@ -271,8 +306,8 @@ class JointPMF:
     def predict_proba(self, rows: Any, target: str) -> np.ndarray:
         """Return, of shape (rows, size), P(target | the row's other observed cells).
 
-        The target's own cell is never used. A row whose other cells have probability zero says
-        nothing: it gets the target's marginal, and a warning is logged.
+        The target's own cell is never used. A row whose other cells have probability zero gets
+        the target's marginal, and a warning is logged.
 
         Examples
         --------
@@ -386,15 +421,10 @@ class JointPMF:
     def explore(
         self, path: str | os.PathLike[str], model: str | os.PathLike[str] | None = None
     ) -> None:
-        """Write one HTML file in which the model answers clicks; any browser opens it.
+        """Write an HTML page to `path` that answers queries by clicks, in any browser.
 
-        Parameters
-        ----------
-        path : path
-            Where to.
-        model : path, optional
-            The model's file, which the queries that the page shows as code read; by default
-            `path` with the suffix .safetensors.
+        The page shows its queries as Python code, which reads the model from the file `model`; by
+        default that is `path` with the suffix .safetensors.
 
         Examples
         --------
@@ -463,7 +493,7 @@ def average(pmfs: Sequence[JointPMF], weights: Any = None) -> JointPMF:
     pmfs : sequence of JointPMF
         Over the same domain.
     weights : array, optional
-        What each of them counts for; all alike by default.
+        How much each of them counts; equal by default.
 
     Examples
     --------
@@ -481,7 +511,7 @@ def average(pmfs: Sequence[JointPMF], weights: Any = None) -> JointPMF:
     shares = np.ones(len(pmfs)) if shares is None else shares
     if not shares.any():
         raise JointPMFError("the weights of all models are zero")
-    shares = shares / shares.max()  # lest their sum overflows
+    shares = shares / shares.max()  # so that their sum does not overflow
     parts = [share * pmf.weights for share, pmf in zip(shares / shares.sum(), pmfs, strict=True)]
     factors = [np.hstack(same) for same in zip(*(pmf.factors for pmf in pmfs), strict=True)]
     return JointPMF(pmfs[0].domain, np.concatenate(parts), factors)
@@ -498,7 +528,7 @@ def seeded_generator(random_state: Any) -> np.random.Generator:
 
 
 def random_pmf(domain: Domain, rank: int, random_state: Any = None) -> JointPMF:
-    """Return a random joint PMF, uniform entries made to sum to one, as in the paper's experiments.
+    """Return a random joint PMF: uniform entries, normalised, as in the paper's experiments.
 
     Examples
     --------
@@ -507,67 +537,12 @@ def random_pmf(domain: Domain, rank: int, random_state: Any = None) -> JointPMF:
     """
     rank = whole_number(rank, "the rank", 1)
     generator = seeded_generator(random_state)
-    weights = _normalised(generator.random(rank))
+    weights = normalised(generator.random(rank))
     return JointPMF(
-        domain, weights, [_normalised(generator.random((size, rank))) for size in domain.sizes]
+        domain, weights, [normalised(generator.random((size, rank))) for size in domain.sizes]
     )
-
-
-def _normalised(array: np.ndarray) -> np.ndarray:
-    return array / array.sum(axis=0)
-
-
-def _on_simplex(given: Any, what: str) -> np.ndarray:
-    """Return an array whose columns are checked to be probabilities, and sum to one to rounding."""
-    try:
-        array = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise JointPMFError(f"{what} must be an array of numbers") from None
-    if not np.isfinite(array).all():
-        raise JointPMFError(f"{what} must be finite")
-    off = np.abs(array.sum(axis=0) - 1).max(initial=0)
-    if (array < 0).any() or off > FEASIBLE:
-        raise JointPMFError(f"{what} must be non-negative and sum to one")
-    return array if off < 1e-14 else _normalised(array)  # what was divided before stays
-
-
-def _likelihood(variable: Variable, given: Any) -> np.ndarray:
-    """Return evidence of any kind as a likelihood of each level."""
-    if isinstance(given, np.ndarray):
-        if given.shape != (variable.size,) or given.dtype.kind not in "fiub":
-            raise JointPMFError(
-                f"the likelihood of {variable.name!r} must be {variable.size} numbers, "
-                f"not of shape {given.shape}"
-            )
-        likelihood = given.astype(float)
-        if not np.isfinite(likelihood).all() or (likelihood < 0).any():
-            raise JointPMFError(
-                f"the likelihood of {variable.name!r} must be finite and at least 0"
-            )
-        return likelihood / (likelihood.max() or 1.0)  # its scale does not matter, its digits do
-    if hasattr(given, "to_numpy"):
-        raise JointPMFError(f"give the likelihood of {variable.name!r} as a numpy array")
-    likelihood = np.zeros(variable.size)
-    several = isinstance(given, (set, frozenset, list, tuple)) and given not in variable
-    for level in given if several else [given]:
-        likelihood[variable.code(level)] = 1.0
-    return likelihood
 
 
 def _log(array: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore"):
         return np.log(array)
-
-
-def cumulative(columns: np.ndarray) -> np.ndarray:
-    """Return cumulative probabilities, a row per component, that end in one exactly."""
-    cumulative = np.ascontiguousarray(columns.cumsum(axis=0).T)
-    cumulative[cumulative >= cumulative[:, -1:]] = 1.0  # from the last possible level on
-    return cumulative
-
-
-def _bytes(count: int) -> str:
-    if count >= 2**60:
-        return f"10^{math.log10(count):.0f} bytes"
-    power = max(count.bit_length() - 1, 0) // 10
-    return f"{count / 1024**power:.3g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[power]}"

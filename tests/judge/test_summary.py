@@ -114,6 +114,17 @@ class TestComponents:
         assert len(set(components.tolist())) > 2
 
 
+class TestFrame:
+    @pytest.mark.parametrize("backend", ["polars", "pandas", "pyarrow"])
+    def test_it_has_every_profile_and_weight(self, backend):
+        found = pl.DataFrame(jp.summary(PMF, ROWS).to_frame(backend))
+        assert found.height == PMF.rank * sum(DOMAIN.sizes)
+        for variable, level, component, weight, probability in found.rows():
+            n, code = DOMAIN.index(variable), [*map(str, DOMAIN[variable].levels)].index(level)
+            assert weight == PMF.weights[component]
+            assert probability == PMF.factors[n][code, component]
+
+
 class TestText:
     def test_it_shows_every_name_level_and_number(self):
         found = jp.summary(PMF, ROWS)

@@ -16,10 +16,10 @@ from jointpmf.pmf import JointPMF
 from jointpmf.threads import one_blas_thread
 
 MAX_EXACT_CELLS = 2**22
-"""Joint tables of up to so many cells are summed exactly; larger ones are sampled."""
+"""Joint tables of at most this many cells are summed exactly; larger ones are sampled."""
 
 BLOCK_CELLS = 2**20
-"""Cells of the tables of pairs that are held at once."""
+"""How many cells of the tables of pairs are in memory at once."""
 
 
 class Estimate(NamedTuple):
@@ -62,7 +62,7 @@ def entropy(
 
 
 def mutual_information(pmf: JointPMF, first: Iterable[str], second: Iterable[str]) -> float:
-    """Return how much two small groups of variables tell about each other, in nats, exactly.
+    """Return the mutual information of two small groups of variables, in nats, exactly.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def mutual_information(pmf: JointPMF, first: Iterable[str], second: Iterable[str
 
 
 def pairwise_mutual_information(pmf: JointPMF, names: Iterable[str] | None = None) -> np.ndarray:
-    """Return how much every two variables tell about each other, in nats, exactly.
+    """Return the mutual information of every pair of variables, in nats, exactly.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def pairwise_mutual_information(pmf: JointPMF, names: Iterable[str] | None = Non
     Returns
     -------
     array of shape (variables, variables)
-        Symmetric; on the diagonal is what a variable tells about itself, its entropy.
+        Symmetric; the diagonal has the entropies.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def pairwise_mutual_information(pmf: JointPMF, names: Iterable[str] | None = Non
     below = np.tril_indices(len(entropies), -1)
     information[below] = information.T[below]
     np.fill_diagonal(information, entropies)
-    return np.maximum(information, 0.0)  # what rounding makes of independent variables
+    return np.maximum(information, 0.0)  # rounding can make it negative
 
 
 def _entropies_of_pairs(pmf: JointPMF) -> np.ndarray:
@@ -131,9 +131,9 @@ def _entropies_of_pairs(pmf: JointPMF) -> np.ndarray:
 
 
 def component_information(pmf: JointPMF) -> np.ndarray:
-    """Return how much each variable tells about the component, in nats.
+    """Return the mutual information of each variable and the component, in nats.
 
-    No variable tells more about another than about the component.
+    A variable's mutual information with another variable is never larger.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def _telescoped_square(a: list[np.ndarray], b: list[np.ndarray], scales: list[fl
 
     Term k has b before its place and a after it. The inner product of terms k <= m is, place by
     place: b with b before k, then once a − b with b, then a with b, once a with a − b, and a with
-    a after m. Every place is divided by its scale, lest the products underflow.
+    a after m. Every place is divided by its scale, so that the products do not underflow.
     """
     d = [left - right for left, right in zip(a, b, strict=True)]
     after = [np.ones((a[0].shape[1],) * 2)]

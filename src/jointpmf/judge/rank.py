@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jointpmf.data.codes import checked_weights
+from jointpmf.data.decode import table_of
 from jointpmf.data.encode import encode
+from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, one_of, shown, whole_number
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import in_stage, progress_bar, watched_loop
@@ -109,6 +111,18 @@ class RankCurve:
         if math.isnan(best.standard_error):
             return best.rank
         return min(s.rank for s in self.scores if s.score >= best.score - best.standard_error)
+
+    def to_frame(self, backend: str = "polars") -> Any:
+        """Return the scores as a frame, "polars", "pandas" or "pyarrow": one row per rank.
+
+        Examples
+        --------
+        >>> scores = (RankScore(1, -2.5, 0.1, -2.4, 5, 0.1),)
+        >>> RankCurve("validation", scores, np.zeros((1, 1))).to_frame()["score"].to_list()
+        [-2.5]
+        """
+        columns = zip(*self.scores, strict=True)
+        return table_of(dict(zip(RankScore._fields, map(list, columns), strict=True)), backend)
 
     def __str__(self) -> str:
         """Return the curve as a table, the chosen rank marked."""

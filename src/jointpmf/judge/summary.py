@@ -1,4 +1,4 @@
-"""A fitted model as latent-class analysts read it: sizes, profiles, criteria, sharpness."""
+"""A fitted model as latent-class analysts read it: weights, profiles, criteria, separation."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ import numpy as np
 from scipy.special import entr
 
 from jointpmf.data.codes import checked_weights
+from jointpmf.data.decode import table_of
 from jointpmf.data.encode import encode
-from jointpmf.domain import MISSING, Domain
+from jointpmf.domain import MISSING, Domain, text_of
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.pmf import JointPMF
 
 CRITERION_NAMES = {"aic": "AIC", "bic": "BIC", "abic": "aBIC", "caic": "CAIC"}
 CRITERIA = tuple(CRITERION_NAMES)
-"""The information criteria, all of them the smaller the better."""
+"""The information criteria; for all of them, smaller is better."""
 
 
 def n_free_parameters(domain: Domain, rank: int) -> int:
-    """Return how many numbers a model is free to choose: weights and columns sum to one.
+    """Return the number of free parameters of a model: weights and columns sum to one.
 
     Examples
     --------
@@ -63,10 +64,10 @@ class Summary:
     n_parameters : int
         Free parameters of the model.
     aic, bic, abic, caic : float
-        Information criteria; the smaller the better.
+        Information criteria; smaller is better.
     relative_entropy : float
-        How sharply the components separate: 1 if every row surely belongs to one, 0 if the rows
-        tell nothing.
+        How well the components separate: 1 if the component of every row is certain, 0 if the
+        rows say nothing about it.
     components : array of shape (rows,)
         The most likely component of each row, −1 for a row without any observed cell.
     """
@@ -109,6 +110,31 @@ class Summary:
             ]
         )
 
+    def to_frame(self, backend: str = "polars") -> Any:
+        """Return the profiles as a frame: one row for each variable, level and component.
+
+        Parameters
+        ----------
+        backend : {"polars", "pandas", "pyarrow"}
+            The kind of frame. Levels are text, since variables have levels of different types.
+
+        Examples
+        --------
+        >>> sure = JointPMF(Domain.of_sizes([2]), [0.25, 0.75], [np.eye(2)])
+        >>> summary(sure, [[0], [1]]).to_frame().columns
+        ['variable', 'level', 'component', 'weight', 'probability']
+        """
+        pmf = self.pmf
+        levels = [(v.name, text_of(level)) for v in pmf.domain for level in v.levels]
+        columns = {
+            "variable": [name for name, _ in levels for _ in range(pmf.rank)],
+            "level": [level for _, level in levels for _ in range(pmf.rank)],
+            "component": np.tile(np.arange(pmf.rank), len(levels)),
+            "weight": np.tile(pmf.weights, len(levels)),
+            "probability": np.concatenate([factor.ravel() for factor in pmf.factors]),
+        }
+        return table_of(columns, backend)
+
     def _repr_html_(self) -> str:
         """Return the criteria, and the profile of the first variables and components."""
         from jointpmf.show.notebook import summary_html
@@ -124,7 +150,7 @@ def summary(pmf: JointPMF, table: Any, sample_weight: Any = None) -> Summary:
     pmf : JointPMF
         A fitted model.
     table : pandas, Polars or PyArrow table, array, or Codes
-        The rows that it is compared with, as a rule those it was fitted to.
+        The rows to compare it with, usually those it was fitted to.
     sample_weight : array of shape (rows,), optional
         What each row counts for.
 
@@ -179,7 +205,7 @@ def _relative_entropy(posterior: np.ndarray, weights: np.ndarray) -> float:
 
 
 def component_entropies(posterior: np.ndarray) -> np.ndarray:
-    """Return how unsure the component of each row is, in nats.
+    """Return the entropy of each row's component, in nats.
 
     Examples
     --------
@@ -190,7 +216,7 @@ def component_entropies(posterior: np.ndarray) -> np.ndarray:
 
 
 def _shares(probabilities: np.ndarray) -> list[str]:
-    """Return percentages that stand below each other: all with one decimal, however small."""
+    """Return percentages that line up in a column: all with one decimal, however small."""
     return [f"{100 * p:.1f} %" for p in probabilities]
 
 

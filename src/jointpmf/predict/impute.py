@@ -1,4 +1,4 @@
-"""Holes filled: each missing cell from its distribution given the row's observed cells."""
+"""Fill missing cells, each from its distribution given the row's observed cells."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from jointpmf.data.decode import filled
 from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING, Variable
 from jointpmf.errors import JointPMFError, listing, seeded_generator, shown
-from jointpmf.pmf import JointPMF, cumulative
+from jointpmf.pmf import JointPMF, seeded_generator
+from jointpmf.probabilities import cumulative
 from jointpmf.threads import one_blas_thread
 
 STRATEGIES = ("mode", "median", "expectation", "sample")
@@ -27,12 +28,12 @@ def impute(
 ) -> Any:
     """Return a table of the same kind with its missing cells filled.
 
-    A cell whose level the model does not know stays, and says nothing about the others.
+    A cell whose level the model does not know stays as it is, and is no evidence for the others.
 
     Parameters
     ----------
     pmf : JointPMF
-        What is known about the variables.
+        The joint distribution of the variables.
     table : pandas, Polars or PyArrow table, or array
         What to fill; it is not changed.
     strategy : {"mode", "median", "expectation", "sample"}, or mapping of name to one of them
@@ -87,7 +88,7 @@ def impute(
 
 
 def _by_column(table: Any, pmf: JointPMF, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the values by the names of the table's own columns, which in arrays are places."""
+    """Return the values by the table's own column names; an array has x0, x1 and so on."""
     if not isinstance(table, (np.ndarray, list, tuple)):
         return values
     return {f"x{pmf.domain.index(name)}": column for name, column in values.items()}
@@ -107,7 +108,7 @@ def _strategy_of(pmf: JointPMF, strategy: str | Mapping[str, str]) -> dict[str, 
 
 
 def _cells(variable: Variable) -> np.ndarray:
-    """Return what each level is written as: itself, or for a bin its mean."""
+    """Return what to write for each level: the level itself, or the mean of a bin."""
     if variable.edges is not None:
         return np.array(variable.values)
     kinds = {type(level) for level in variable.levels}

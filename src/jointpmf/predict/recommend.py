@@ -26,7 +26,7 @@ _ROUNDING = 1e-9
 _BLOCK = 8192
 """Users whose expectations of all items are held in memory at once."""
 
-_FEASIBLE = 1e-9
+_FEASIBLE = 1e-6
 """How far the sum of probabilities may be from one."""
 
 

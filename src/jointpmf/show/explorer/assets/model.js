@@ -1,7 +1,7 @@
 /* The mathematics: a model on typed arrays, and what it says given evidence. */
 
-const MOST_PRODUCTS = 5e5; // of a search for the most likely row
-const COMPONENTS_TRIED = 50; // the own rows of so many components are tried first
+const MOST_PRODUCTS = 5e5; // budget of a search for the most likely row
+const COMPONENTS_TRIED = 50; // how many components' own best rows are tried first
 
 /** A joint PMF: weights, and a row of P(level | component) for every level of every variable. */
 class Model {
@@ -114,7 +114,7 @@ class Posterior {
     return best;
   }
 
-  /** The most likely row given the evidence, or the best of those that the search had time for. */
+  /** The most likely row given the evidence, or the best one found if the budget runs out. */
   completion() {
     return new Completion(this).found();
   }
@@ -171,10 +171,11 @@ class Posterior {
 }
 
 /**
- * A search for the most likely row. Levels are chosen variable by variable; every component gives a
- * partial row at most what its own most likely levels would add, so a sum that is not above the
- * best row so far ends a branch. All is relative to the best row of the best component: products
- * over many variables would underflow.
+ * A search for the most likely row, as `JointPMF.most_likely` in Python. Levels are chosen variable
+ * by variable. Each component gives a partial row at most what it gives with its own most likely
+ * levels for the rest; a branch ends where the sum of these bounds is not above the best row so
+ * far. Numbers are relative to the best row of the best component, since products over many
+ * variables underflow.
  */
 class Completion {
   constructor(posterior) {

@@ -1,0 +1,76 @@
+"""What is known about some variables, and how it changes the weights and factors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jointpmf.domain import Domain, Variable
+from jointpmf.errors import JointPMFError
+from jointpmf.probabilities import normalised
+
+
+def likelihood_of(variable: Variable, given: Any) -> np.ndarray:
+    """Return evidence about a variable, of any kind, as a likelihood of each level.
+
+    Examples
+    --------
+    >>> vote = Variable("vote", ("no", "yes", "perhaps"))
+    >>> likelihood_of(vote, "yes").tolist(), likelihood_of(vote, {"no", "yes"}).tolist()
+    ([0.0, 1.0, 0.0], [1.0, 1.0, 0.0])
+    """
+    if isinstance(given, np.ndarray):
+        return _checked_likelihood(variable, given)
+    if hasattr(given, "to_numpy"):
+        raise JointPMFError(f"give the likelihood of {variable.name!r} as a numpy array")
+    likelihood = np.zeros(variable.size)
+    several = isinstance(given, (set, frozenset, list, tuple)) and given not in variable
+    for level in given if several else [given]:
+        likelihood[variable.code(level)] = 1.0
+    return likelihood
+
+
+def _checked_likelihood(variable: Variable, given: np.ndarray) -> np.ndarray:
+    if given.shape != (variable.size,) or given.dtype.kind not in "fiub":
+        raise JointPMFError(
+            f"the likelihood of {variable.name!r} must be {variable.size} numbers, "
+            f"not of shape {given.shape}"
+        )
+    likelihood = given.astype(float)
+    if not np.isfinite(likelihood).all() or (likelihood < 0).any():
+        raise JointPMFError(f"the likelihood of {variable.name!r} must be finite and at least 0")
+    return likelihood / (likelihood.max() or 1.0)  # the scale is arbitrary; this one keeps digits
+
+
+def posterior(
+    domain: Domain, weights: np.ndarray, factors: Sequence[np.ndarray], evidence: Any
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return the weights and factors given the evidence, still over all variables (eq. 3).
+
+    Examples
+    --------
+    >>> same = [np.eye(2), np.array([[0.5, 1.0], [0.5, 0.0]])]
+    >>> posterior(Domain.of_sizes([2, 2]), np.array([0.5, 0.5]), same, {"x1": 1})[0].tolist()
+    [1.0, 0.0]
+    """
+    if not isinstance(evidence, Mapping):
+        raise JointPMFError('the evidence must be a mapping, such as {"name": level}')
+    log_weights, factors = _logs(weights), list(factors)
+    for name, given in evidence.items():
+        n = domain.index(name)
+        joint = likelihood_of(domain.variables[n], given)[:, None] * factors[n]
+        total = joint.sum(axis=0)
+        log_weights = log_weights + _logs(total)
+        # a component that the evidence excludes has weight zero; its column stays as it was
+        factors[n] = np.where(total > 0, joint / np.where(total > 0, total, 1), factors[n])
+    top = log_weights.max()
+    if top == -np.inf:
+        raise JointPMFError(f"the evidence {dict(evidence)!r} has probability zero")
+    return normalised(np.exp(log_weights - top)), factors
+
+
+def _logs(array: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.log(array)

@@ -1,0 +1,124 @@
+"""Arrays of probabilities: checked, normalised, summed up, multiplied out and labelled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jointpmf.data.decode import table_of
+from jointpmf.domain import Domain, Variable
+from jointpmf.errors import JointPMFError, shown
+
+_FEASIBLE = 1e-6
+"""How far from one a sum may be in what a user gives; a larger one would accept other mistakes."""
+
+
+def on_simplex(given: Any, what: str) -> np.ndarray:
+    """Return an array whose columns are checked to be probabilities; they sum to one to rounding.
+
+    Examples
+    --------
+    >>> on_simplex([0.25, 0.75], "the weights").tolist()
+    [0.25, 0.75]
+    """
+    try:
+        array = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise JointPMFError(f"{what} must be an array of numbers") from None
+    if not np.isfinite(array).all():
+        raise JointPMFError(f"{what} must be finite")
+    off = np.abs(array.sum(axis=0) - 1).max(initial=0)
+    if (array < 0).any() or off > _FEASIBLE:
+        raise JointPMFError(f"{what} must be non-negative and sum to one")
+    return array if off < 1e-14 else normalised(array)  # a normalised array keeps its bits
+
+
+def checked_factor(given: Any, variable: Variable, rank: int) -> np.ndarray:
+    """Return a variable's factor, checked: a column of probabilities for each component."""
+    array = on_simplex(given, f"the factor of {variable.name!r}")
+    if array.shape != (variable.size, rank):
+        raise JointPMFError(
+            f"the factor of {variable.name!r} has shape {array.shape}, "
+            f"not ({variable.size}, {rank})"
+        )
+    return array
+
+
+def normalised(array: np.ndarray) -> np.ndarray:
+    """Return an array whose columns are divided by their sums."""
+    return array / array.sum(axis=0)
+
+
+def cumulative(columns: np.ndarray) -> np.ndarray:
+    """Return cumulative probabilities, one row per component; each row ends in exactly one."""
+    cumulative = np.ascontiguousarray(columns.cumsum(axis=0).T)
+    cumulative[cumulative >= cumulative[:, -1:]] = 1.0  # from the last possible level on
+    return cumulative
+
+
+def multiplied_out(weights: np.ndarray, factors: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the joint table, one axis per factor: a product of two joint factors (eq. 2).
+
+    Examples
+    --------
+    >>> multiplied_out(np.array([0.25, 0.75]), [np.eye(2), np.eye(2)]).tolist()
+    [[0.25, 0.0], [0.0, 0.75]]
+    """
+    half = len(factors) // 2
+    left = _joint_factor(len(weights), factors[:half]) * weights
+    table = left @ _joint_factor(len(weights), factors[half:]).T
+    return table.reshape([len(factor) for factor in factors])
+
+
+def _joint_factor(rank: int, factors: Sequence[np.ndarray]) -> np.ndarray:
+    joint = np.ones((1, rank))
+    for factor in factors:
+        joint = (joint[:, None] * factor).reshape(-1, rank)
+    return joint
+
+
+def check_memory(sizes: Sequence[int], max_bytes: int, n_columns: int = 1) -> None:
+    """Raise if a table of all cells, with `n_columns` numbers per cell, would be too large."""
+    size = 8 * n_columns * math.prod(sizes)
+    if size > max_bytes:
+        raise JointPMFError(
+            f"the table of {len(sizes)} variables would take {_bytes(size)}, more than "
+            f"{_bytes(max_bytes)}; ask for a marginal, or raise max_bytes"
+        )
+
+
+def _bytes(count: int) -> str:
+    if count >= 2**60:
+        return f"10^{math.log10(count):.0f} bytes"
+    power = max(count.bit_length() - 1, 0) // 10
+    return f"{count / 1024**power:.3g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[power]}"
+
+
+def frame_of_rows(
+    domain: Domain,
+    codes: Iterable[np.ndarray],
+    probabilities: np.ndarray,
+    column: str,
+    backend: str,
+) -> Any:
+    """Return rows, given as one column of codes per variable, and their probabilities as a frame.
+
+    Examples
+    --------
+    >>> domain = Domain([Variable("vote", ("no", "yes"))])
+    >>> frame_of_rows(domain, [np.array([1, 0])], np.array([0.75, 0.25]), "p", "polars").rows()
+    [('yes', 0.75), ('no', 0.25)]
+    """
+    if not isinstance(column, str):
+        raise JointPMFError(f"column must be a name, not {shown(column)}")
+    if column in domain:
+        raise JointPMFError(
+            f"a variable is called {column!r}: give the column of probabilities another name, "
+            "such as column='p'"
+        )
+    cells = zip(domain, codes, strict=True)
+    columns = {variable.name: (variable.levels, part) for variable, part in cells}
+    return table_of({**columns, column: probabilities}, backend)
