@@ -361,8 +361,8 @@ def report(
     """
     from jointpmf.command.arguments import ranks_of
     from jointpmf.command.report import findings_in
-    from jointpmf.show.report.findings import Subject
     from jointpmf.show.report.page import report_bytes
+    from jointpmf.show.report.subject import Subject
 
     _check_choice(unknown, "unknown", ("error", "missing"))
     asked = None if ranks is None else ranks_of(ranks)
