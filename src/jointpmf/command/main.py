@@ -278,8 +278,8 @@ def query(
     as_json: Json = False,
 ) -> None:
     """Print the distribution of some variables, given what is known of others."""
-    from jointpmf.command.arguments import evidence_of
     from jointpmf.command.printing import Answer, json_text
+    from jointpmf.domain import evidence_of
 
     pmf = _pmf(model)
     pmf.domain.indices(of)
@@ -508,8 +508,8 @@ def sample(
     as_json: Json = False,
 ) -> None:
     """Draw rows from the model, given what is known."""
-    from jointpmf.command.arguments import evidence_of
     from jointpmf.data.table_files import check_output, table_output
+    from jointpmf.domain import evidence_of
 
     check_output(output)
     pmf = _pmf(model)
