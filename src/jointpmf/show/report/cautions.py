@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.domain import text_of
-from jointpmf.judge.summary import n_free_parameters
 from jointpmf.show.text import count_text, number_text, percent, shortened
 from jointpmf.solvers.loop import Status
 
@@ -37,11 +36,10 @@ def cautions(found: Findings) -> Iterator[str]:
 
     Examples
     --------
-    >>> from jointpmf.domain import Domain
-    >>> from jointpmf.pmf import random_pmf
+    >>> import jointpmf as jp
     >>> from jointpmf.show.report.findings import findings_of
     >>> from jointpmf.show.report.subject import Subject
-    >>> pmf = random_pmf(Domain.of_sizes([1, 4]), rank=1, random_state=0)
+    >>> pmf = jp.random_pmf(jp.Domain.of_sizes([1, 4]), rank=1, random_state=0)
     >>> list(cautions(findings_of(Subject(pmf, {}))))[-1]
     'A single level, which tells the model nothing: “x0”.'
     """
@@ -108,8 +106,7 @@ def _of_the_data(found: Findings) -> Iterator[str]:
                 f"{tally.n_rows:,}: what is said of the data is about other rows."
             )
         yield from _of_the_table(tally)
-    n_rows = found.n_fitted
-    n_free = n_free_parameters(subject.pmf.domain, math.ceil(subject.pmf.rank / subject.n_averaged))
+    n_rows, n_free = found.n_fitted, found.n_parameters
     is_held_back = subject.status is Status.VALIDATED  # what is held out keeps it from overfitting
     if n_rows is not None and not is_held_back and n_rows < _ROWS_PER_PARAMETER * n_free:
         yield (

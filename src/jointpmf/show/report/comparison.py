@@ -68,12 +68,12 @@ def compared_pairs(domain: Domain, budget: Budget | None = None) -> list[tuple[s
 
     Examples
     --------
-    >>> from jointpmf.domain import Domain
-    >>> compared_pairs(Domain.of_sizes([2, 2, 2]))
+    >>> import jointpmf as jp
+    >>> compared_pairs(jp.Domain.of_sizes([2, 2, 2]))
     [('x0', 'x1'), ('x0', 'x2'), ('x1', 'x2')]
-    >>> len(compared_pairs(Domain.of_sizes([2] * 500))) == Budget().marginals
+    >>> len(compared_pairs(jp.Domain.of_sizes([2] * 500))) == Budget().marginals
     True
-    >>> compared_pairs(Domain.of_sizes([4000, 4000]))
+    >>> compared_pairs(jp.Domain.of_sizes([4000, 4000]))
     [('x0',), ('x1',)]
     """
     budget = budget or Budget()
@@ -117,10 +117,9 @@ def comparison(
 
     Examples
     --------
-    >>> from jointpmf.domain import Domain
-    >>> from jointpmf.pmf import random_pmf
+    >>> import jointpmf as jp
     >>> from jointpmf.show.report.subject import Subject
-    >>> pmf = random_pmf(Domain.of_sizes([2, 2]), rank=1, random_state=0)
+    >>> pmf = jp.random_pmf(jp.Domain.of_sizes([2, 2]), rank=1, random_state=0)
     >>> comparison(Subject(pmf, {}, marginals=pmf.marginals(2)), None).misfits[0].distance < 1e-12
     True
     """

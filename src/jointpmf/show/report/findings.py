@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jointpmf.judge.identifiability import identifiability
+from jointpmf.judge.summary import n_free_parameters
 from jointpmf.show.report.cautions import cautions
 from jointpmf.show.report.comparison import comparison
-from jointpmf.show.report.subject import whole_in
+from jointpmf.show.text import whole_in
 from jointpmf.solvers.loop import Status
 
 if TYPE_CHECKING:
@@ -55,6 +56,12 @@ class Findings:
         return self.tally.weight
 
     @property
+    def n_parameters(self) -> int:
+        """Free numbers of the model; of an average, those of one of its fits."""
+        pmf, n_averaged = self.subject.pmf, self.subject.n_averaged
+        return n_free_parameters(pmf.domain, math.ceil(pmf.rank / n_averaged))
+
+    @property
     def is_unique(self) -> bool | None:
         """Whether what was fitted determines the model; None where that is not known."""
         if self.subject.n_averaged > 1:
@@ -88,10 +95,9 @@ def findings_of(
 
     Examples
     --------
-    >>> from jointpmf.domain import Domain
-    >>> from jointpmf.pmf import random_pmf
+    >>> import jointpmf as jp
     >>> from jointpmf.show.report.subject import Subject
-    >>> pmf = random_pmf(Domain.of_sizes([4] * 4), rank=2, random_state=0)
+    >>> pmf = jp.random_pmf(jp.Domain.of_sizes([4] * 4), rank=2, random_state=0)
     >>> findings_of(Subject(pmf, {}, Status.MAX_ITER)).warnings[0][:25]
     'The fit did not converge:'
     """
@@ -106,10 +112,9 @@ def identified(subject: Subject) -> Identifiability | None:
 
     Examples
     --------
-    >>> from jointpmf.domain import Domain
-    >>> from jointpmf.pmf import random_pmf
+    >>> import jointpmf as jp
     >>> from jointpmf.show.report.subject import Subject
-    >>> identified(Subject(random_pmf(Domain.of_sizes([4] * 4), 2, 0), {})).identifiable
+    >>> identified(Subject(jp.random_pmf(jp.Domain.of_sizes([4] * 4), 2, 0), {})).identifiable
     True
     """
     pmf, domain = subject.pmf, subject.pmf.domain

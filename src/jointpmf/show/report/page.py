@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jointpmf.errors import JointPMFError, shown
-from jointpmf.judge.rank import RankCurve
 from jointpmf.model_file import atomic_output, checked_path
 from jointpmf.show.html import page
 from jointpmf.show.report.body import body
@@ -20,6 +19,7 @@ from jointpmf.show.report.subject import Subject
 from jointpmf.show.report.tally import Tally
 
 if TYPE_CHECKING:
+    from jointpmf.judge.rank import RankCurve
     from jointpmf.model_file import PathLike
     from jointpmf.show.report.findings import Findings
     from jointpmf.solvers.loop import Solution
@@ -59,10 +59,8 @@ def write_report(
     True
     """
     title = Path(checked_path(path)).stem
-    if curve is not None and not isinstance(curve, RankCurve):
-        raise JointPMFError(f"the curve must be what choose_rank returns, not {shown(curve)}")
-    if curve is not None and not curve.scores:
-        raise JointPMFError("the curve has no ranks to report on")
+    if curve is not None:
+        _check_curve(curve)
     if table is None and sample_weight is not None:
         raise JointPMFError("sample_weight belongs to a table, and none is given")
     tally = None
@@ -75,14 +73,22 @@ def write_report(
         file.write(content)
 
 
+def _check_curve(curve: Any) -> None:
+    from jointpmf.judge.rank import RankCurve
+
+    if not isinstance(curve, RankCurve):
+        raise JointPMFError(f"the curve must be what choose_rank returns, not {shown(curve)}")
+    if not curve.scores:
+        raise JointPMFError("the curve has no ranks to report on")
+
+
 def report_bytes(found: Findings, title: str) -> bytes:
     """Return the page as it is written to a file.
 
     Examples
     --------
-    >>> from jointpmf.pmf import random_pmf
-    >>> from jointpmf.domain import Domain
-    >>> pmf = random_pmf(Domain.of_sizes([2, 2]), rank=1, random_state=0)
+    >>> import jointpmf as jp
+    >>> pmf = jp.random_pmf(jp.Domain.of_sizes([2, 2]), rank=1, random_state=0)
     >>> b"The only component" in report_bytes(findings_of(Subject(pmf, {})), "coins")
     True
     """

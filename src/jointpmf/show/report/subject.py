@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jointpmf.pmf import JointPMF
+from jointpmf.show.text import whole_in
 from jointpmf.solvers.loop import Status
 
 if TYPE_CHECKING:
@@ -104,14 +105,3 @@ class Subject:
             return rows
         counted = [m.n_obs for m in self.marginals or () if m.n_obs is not None]
         return max(counted, default=None)
-
-
-def whole_in(text: str) -> int | None:
-    """Return the whole number that a text of a model file is, or None.
-
-    Examples
-    --------
-    >>> whole_in("944"), whole_in("9" * 5000), whole_in("many")
-    (944, None, None)
-    """
-    return int(text) if text.isdecimal() and len(text) <= 15 else None  # no fit writes longer

@@ -34,9 +34,8 @@ class Tally:
 
     Examples
     --------
-    >>> from jointpmf.domain import Domain
-    >>> from jointpmf.pmf import random_pmf
-    >>> tally = Tally(random_pmf(Domain.of_sizes([2, 3]), rank=2, random_state=0), [("x0", "x1")])
+    >>> import jointpmf as jp
+    >>> tally = Tally(jp.random_pmf(jp.Domain.of_sizes([2, 3]), 2, 0), [("x0", "x1")])
     >>> tally.add(Codes(tally.pmf.domain, np.array([[0, 2], [1, -1], [-1, -1]])))
     >>> tally.n_rows, tally.n_empty, tally.shares_missing.round(2).tolist()
     (3, 1, [0.33, 0.67])

@@ -36,9 +36,9 @@ def telling_levels(pmf: JointPMF, components: Sequence[int], most: int) -> list[
 
     Examples
     --------
-    >>> from jointpmf.domain import Domain
-    >>> from jointpmf.pmf import JointPMF
-    >>> sure = JointPMF(Domain.of_sizes([2, 2]), [0.5, 0.5], [np.eye(2), np.full((2, 2), 0.5)])
+    >>> import jointpmf as jp
+    >>> factors = [np.eye(2), np.full((2, 2), 0.5)]
+    >>> sure = jp.JointPMF(jp.Domain.of_sizes([2, 2]), [0.5, 0.5], factors)
     >>> [(one.name, one.levels, one.within) for one in telling_levels(sure, [1], 5)[0]]
     [('x0', ('1',), 1.0)]
     """

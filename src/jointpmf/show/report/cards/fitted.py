@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from jointpmf.show.html import Html, facts, joined, name_of
 from jointpmf.show.report.cards.parts import paragraph
-from jointpmf.show.report.subject import whole_in
-from jointpmf.show.text import number_text
+from jointpmf.show.text import number_text, whole_in
 
 if TYPE_CHECKING:
     from jointpmf.show.report.findings import Findings
