@@ -16,7 +16,9 @@ from jointpmf.command.arguments import ranks_of
 from jointpmf.command.demo import BINS
 from jointpmf.command.main import main
 from jointpmf.data.datasets import anes96
-from jointpmf.judge.rank import RankScore
+from jointpmf.fit.solution import Restart, Solution, Start
+from jointpmf.judge.bootstrap import BootstrapTest
+from jointpmf.judge.rank import RankCurve, RankScore
 from jointpmf.model_file import write_model
 from jointpmf.show.report.comparison import Budget, compared_pairs, comparison
 from jointpmf.show.report.findings import findings_of
@@ -24,7 +26,7 @@ from jointpmf.show.report.page import report_bytes
 from jointpmf.show.report.subject import Subject
 from jointpmf.show.report.tally import Tally
 from jointpmf.show.report.telling import telling_levels
-from jointpmf.solvers.loop import Restart, Solution, Status, Step
+from jointpmf.solvers.loop import Status, Step
 from show.test_explorer import (
     AXE,
     DESKTOP,
@@ -100,7 +102,7 @@ def solution_of(pmf, status=Status.CONVERGED, history=(), **rest):
 
 def scores(*points):
     ranks = [RankScore(rank, s, e, s, 10 * rank, 0.1) for rank, s, e in points]
-    return jp.RankCurve("validation", tuple(ranks), np.zeros((len(points), 1)))
+    return RankCurve("validation", tuple(ranks), np.zeros((len(points), 1)))
 
 
 def random(sizes, rank=2):
@@ -401,7 +403,7 @@ class TestAverages:
         return random([4] * 4).sample(300, random_state=0)
 
     def test_of_restarts(self, rows, written):
-        fit = jp.fit_rows(rows, 2, n_average=3, random_state=0)
+        fit = jp.fit_rows(rows, 2, search=jp.Search(n_average=3), random_state=0)
         assert (fit.n_averaged, fit.pmf.rank) == (3, 6)
         text = written(fit, rows, scores((2, -5.0, 0.1), (6, -9.0, 0.1), (7, -9.0, 0.1))).text
         assert "The model is an average of 3 fits, whose components stand side by side." in text
@@ -425,7 +427,7 @@ class TestAverages:
         )
 
     def test_of_what_was_tried(self, rows, written):
-        fit = jp.fit_auto(rows[:80], random_state=0)
+        fit = jp.fit_rows(rows[:80], random_state=0)
         rest = len(fit.restarts) - fit.n_averaged
         text = written(fit, rows).text
         said = f"average of {fit.n_averaged} fits, whose components stand side by side; {rest}"
@@ -605,7 +607,9 @@ def results(pmf):
     """Return one of each of what a notebook shows."""
     rows = pmf.sample(30, random_state=0, backend="codes")
     marginals = jp.MarginalSet.from_table(jp.Codes(pmf.domain, rows), 1)
-    solution = solution_of(pmf, history=[Step(0, 1.0, 0.1, 0, 0)], start="<b>", validation=2.0)
+    solution = solution_of(
+        pmf, history=[Step(0, 1.0, 0.1, 0, 0)], start=Start("<b>"), validation=2.0
+    )
     return {
         "model": pmf,
         "solution": solution,
@@ -613,7 +617,7 @@ def results(pmf):
         "identifiability": jp.identifiability(marginals, 2),
         "summary": jp.summary(pmf, jp.Codes(pmf.domain, rows)),
         "curve": scores((1, -3.0, 0.1), (2, -2.0, math.nan)),
-        "bootstrap": jp.BootstrapTest(2, 3.5, 0.25, np.zeros(3)),
+        "bootstrap": BootstrapTest(2, 3.5, 0.25, np.zeros(3)),
     }
 
 

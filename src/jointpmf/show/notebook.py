@@ -13,12 +13,13 @@ from jointpmf.show.text import number_text, percent
 
 if TYPE_CHECKING:
     from jointpmf.domain import Variable
+    from jointpmf.fit.solution import Solution
+    from jointpmf.judge.bootstrap import BootstrapTest
     from jointpmf.judge.identifiability import Identifiability
-    from jointpmf.judge.rank import BootstrapTest, RankCurve
+    from jointpmf.judge.rank import RankCurve
     from jointpmf.judge.summary import Summary
     from jointpmf.marginals.marginal_set import Disagreement, MarginalSet
     from jointpmf.pmf import JointPMF
-    from jointpmf.solvers.loop import Solution
 
 _VARIABLES, _WEIGHTS = 8, 6
 """Variables and components of a model that are shown."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jointpmf.fit.solution import Restart, Solution
 from jointpmf.show.plots.canvas import (
     BLUE,
     GREY,
@@ -19,7 +20,6 @@ from jointpmf.show.plots.canvas import (
     say,
     whole_numbers,
 )
-from jointpmf.solvers.loop import Restart, Solution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,8 +53,8 @@ def convergence(solution: Solution, ax: Axes | None = None) -> Axes:
     iterations = np.array([step.iteration for step in solution.history])
     objective = finite([step.objective for step in solution.history])
     held_out = finite([step.validation for step in solution.history])
-    source = getattr(solution.source, "kind", solution.source)
-    is_coupled = solution.marginals is not None or source not in (None, "", "rows")
+    source = solution.source
+    is_coupled = solution.marginals is not None or (source is not None and source.kind != "rows")
     unit = "½ squared error of the marginals" if is_coupled else "−log-likelihood per row (nats)"
     with drawing(ax) as ax:
         ax.set(xlabel="iteration", ylabel=unit)

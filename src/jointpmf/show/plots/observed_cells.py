@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from jointpmf.errors import JointPMFError
+from jointpmf.fit.solution import Solution
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.pmf import JointPMF
 from jointpmf.show.plots.canvas import (
@@ -25,7 +26,6 @@ from jointpmf.show.plots.canvas import (
     legend,
     short,
 )
-from jointpmf.solvers.loop import Solution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

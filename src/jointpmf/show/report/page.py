@@ -19,10 +19,10 @@ from jointpmf.show.report.subject import Subject
 from jointpmf.show.report.tally import Tally
 
 if TYPE_CHECKING:
+    from jointpmf.fit.solution import Solution
     from jointpmf.judge.rank import RankCurve
     from jointpmf.model_file import PathLike
     from jointpmf.show.report.findings import Findings
-    from jointpmf.solvers.loop import Solution
 
 
 def write_report(

@@ -11,9 +11,10 @@ from jointpmf.show.text import whole_in
 from jointpmf.solvers.loop import Status
 
 if TYPE_CHECKING:
+    from jointpmf.fit.solution import Restart, Solution
     from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.model_file import ModelFile
-    from jointpmf.solvers.loop import Restart, Solution, Step
+    from jointpmf.solvers.loop import Step
 
 
 @dataclass(frozen=True)
@@ -47,15 +48,14 @@ class Subject:
         '1.5'
         """
         marginals = solution.marginals
-        source = getattr(solution.source, "kind", solution.source)
-        by_marginals = marginals is not None or source not in (None, "", "rows")
-        n_averaged: int = getattr(solution, "n_averaged", 1)
+        source = solution.source
+        by_marginals = marginals is not None or (source is not None and source.kind != "rows")
         about = {
             "method": "marginals" if by_marginals else "likelihood",
             "tables": "" if marginals is None else str(len(marginals)),
-            "source": str(solution.source or ""),
+            "source": str(source or ""),
             "start": str(solution.start or ""),
-            "averaged": str(n_averaged) if n_averaged > 1 else "",
+            "averaged": str(solution.n_averaged) if solution.n_averaged > 1 else "",
             "status": solution.status.value,
             "objective": f"{solution.objective:.10g}",
             "validation": "" if solution.validation is None else f"{solution.validation:.10g}",
@@ -70,7 +70,7 @@ class Subject:
             solution.restarts,
             marginals,
             solution.is_unique,
-            n_averaged,
+            solution.n_averaged,
         )
 
     @classmethod
