@@ -562,7 +562,7 @@ class TestEdges:
 
     def test_the_objective_of_a_smoothed_fit_has_a_penalty(self, written):
         rows = random([3, 3]).sample(50, random_state=0)
-        fit = jp.fit_rows(rows, 1, smoothing=5.0, random_state=0)
+        fit = jp.fit_rows(rows, 1, objective=jp.Likelihood(smoothing=5.0), random_state=0)
         mean = fit.pmf.log_probability(jp.encode(rows, fit.pmf.domain)).mean()
         assert fit.objective > -mean + 0.01
         said = "minus the mean log-likelihood of a row, with the penalty of any smoothing;"
