@@ -314,6 +314,53 @@ def level_of(variable: Variable, text: str) -> Hashable:
     return found
 
 
+def evidence_of(domain: Domain, given: Sequence[str]) -> dict[str, list[Hashable]]:
+    """Return evidence from texts such as `party=independent` or `age=18-29|30-44`.
+
+    Examples
+    --------
+    >>> domain = Domain([Variable("age", ("18-29", "30-44", "45+")), Variable("sex", ("f", "m"))])
+    >>> evidence_of(domain, ["age=18-29|30-44", "sex=f"])
+    {'age': ['18-29', '30-44'], 'sex': ['f']}
+    """
+    evidence: dict[str, list[Hashable]] = {}
+    for text in given:
+        name, levels = name_and_rest(text, domain.names, "name=level")
+        if name in evidence:
+            raise JointPMFError(
+                f"{name!r} is given twice; if it may be either, write {name}=one|other"
+            )
+        evidence[name] = _levels_of(domain[name], levels)
+    return evidence
+
+
+def _levels_of(variable: Variable, text: str) -> list[Hashable]:
+    """Return the levels that a text names: one, which may itself contain a bar, or several."""
+    whole = matching_level(variable, text.strip())
+    parts = [text] if whole is not None else text.split("|")
+    return list(dict.fromkeys(level_of(variable, part) for part in parts))
+
+
+def name_and_rest(text: str, names: Sequence[str], form: str) -> tuple[str, str]:
+    """Return a name and what follows its equals sign; names and levels may contain one too.
+
+    Examples
+    --------
+    >>> name_and_rest("a=b=c", ["a=b", "d"], "name=level")
+    ('a=b', 'c')
+    """
+    cuts = [k for k, character in enumerate(text) if character == "="]
+    if not cuts:
+        raise JointPMFError(f"write {form}, not {shown(text)}")
+    known = [k for k in cuts if text[:k].strip() in names] or [k for k in cuts if text[:k] in names]
+    if not known:
+        raise JointPMFError(
+            f"there is no variable {shown(text[: cuts[0]])}; the variables are {listing(names)}"
+        )
+    name = text[: known[0]]
+    return name if name in names else name.strip(), text[known[0] + 1 :]
+
+
 def listing_of_texts(levels: Iterable[Any], limit: int = 8) -> str:
     """Return levels as a readable list, each as one would type it.
 

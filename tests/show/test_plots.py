@@ -14,7 +14,8 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 import jointpmf as jp
-from jointpmf.judge.rank import RankScore
+from jointpmf.fit.solution import Restart
+from jointpmf.judge.rank import RankCurve, RankScore
 from jointpmf.show import plots
 from jointpmf.fit.solution import Restart
 from jointpmf.solvers.loop import Step
@@ -98,7 +99,7 @@ def rank_curve(scores, errors=None, criterion="validation", ranks=None):
     errors = errors or [np.nan] * len(scores)
     ranks = ranks or range(1, len(scores) + 1)
     found = [RankScore(r, s, e, s, 5, 0.1) for r, s, e in zip(ranks, scores, errors, strict=True)]
-    return jp.RankCurve(criterion, tuple(found), np.zeros((len(scores), 0)))
+    return RankCurve(criterion, tuple(found), np.zeros((len(scores), 0)))
 
 
 class TestAll:

@@ -16,11 +16,23 @@ from jointpmf.command.arguments import ranks_of
 from jointpmf.command.demo import BINS
 from jointpmf.command.main import main
 from jointpmf.data.datasets import anes96
-from jointpmf.judge.rank import RankScore
+from jointpmf.fit.solution import Restart, Solution, Start
+from jointpmf.judge.bootstrap import BootstrapTest
+from jointpmf.judge.rank import RankCurve, RankScore
 from jointpmf.model_file import write_model
 from jointpmf.show.report import findings
-from jointpmf.show.report.findings import Subject, Tally, comparison, findings_of, telling_levels
+from jointpmf.show.report.subject import Subject
+from jointpmf.show.report.tally import Tally
+from jointpmf.show.report.comparison import comparison
+from jointpmf.show.report.findings import findings_of
+from jointpmf.show.report.telling import telling_levels
 from jointpmf.fit.solution import Restart, Solution
+from jointpmf.show.report.comparison import Budget, compared_pairs, comparison
+from jointpmf.show.report.findings import findings_of
+from jointpmf.show.report.page import report_bytes
+from jointpmf.show.report.subject import Subject
+from jointpmf.show.report.tally import Tally
+from jointpmf.show.report.telling import telling_levels
 from jointpmf.solvers.loop import Status, Step
 from show.test_explorer import (
     AXE,
@@ -97,7 +109,7 @@ def solution_of(pmf, status=Status.CONVERGED, history=(), **rest):
 
 def scores(*points):
     ranks = [RankScore(rank, s, e, s, 10 * rank, 0.1) for rank, s, e in points]
-    return jp.RankCurve("validation", tuple(ranks), np.zeros((len(points), 1)))
+    return RankCurve("validation", tuple(ranks), np.zeros((len(points), 1)))
 
 
 def random(sizes, rank=2):
@@ -123,7 +135,7 @@ class TestWhatItSays:
         assert "The rows were not given to this report" in text
         assert "neither marginals nor rows" in text
         assert "Nothing to watch out for" in text
-        assert "The rows were not at hand" in text
+        assert "The rows were not given, so they were not checked" in text
 
     def test_a_fit_to_marginals(self, written):
         truth = random([3, 4, 2])
@@ -164,12 +176,11 @@ class TestNumbers:
         array[np.random.default_rng(2).random(array.shape) < 0.3] = jp.MISSING
         return pmf, jp.Codes(pmf.domain, array)
 
-    def test_parts_add_up(self, rows, monkeypatch):
+    def test_parts_add_up(self, rows):
         pmf, codes = rows
-        pairs = findings.compared_pairs(pmf.domain)
-        whole, parts = Tally(pmf, pairs), Tally(pmf, pairs)
+        pairs = compared_pairs(pmf.domain)
+        whole, parts = Tally(pmf, pairs), Tally(pmf, pairs, max_numbers=30)
         whole.add(codes)
-        monkeypatch.setattr(findings, "ROW_NUMBERS", 30)
         for begin in range(0, 400, 70):
             parts.add(jp.Codes(pmf.domain, codes.array[begin : begin + 70]))
         for tally in (whole, parts):
@@ -193,7 +204,7 @@ class TestNumbers:
 
     def test_distances_are_those_of_the_tables(self, rows):
         pmf, codes = rows
-        tally = Tally(pmf, findings.compared_pairs(pmf.domain))
+        tally = Tally(pmf, compared_pairs(pmf.domain))
         tally.add(codes)
         found = comparison(Subject(pmf, {}), tally)
         observed = jp.MarginalSet.from_table(codes, 2)
@@ -221,17 +232,16 @@ class TestNumbers:
         assert misfit.chance == pytest.approx(np.mean(distances), rel=0.1)
         assert not misfit.is_clear
 
-    def test_many_or_large_marginals_are_drawn_from(self, monkeypatch):
-        monkeypatch.setattr(findings, "MOST_MARGINALS", 10)
+    def test_many_or_large_marginals_are_drawn_from(self):
+        few, small = Budget(marginals=10), Budget(marginals=10, cells=9)
         domain = jp.Domain.of_sizes([2] * 30)
-        pairs = findings.compared_pairs(domain)
+        pairs = compared_pairs(domain, few)
         assert len(set(pairs)) == 10
         assert all(domain.index(a) < domain.index(b) for a, b in pairs)
-        assert pairs == findings.compared_pairs(domain)
-        monkeypatch.setattr(findings, "MOST_CELLS", 9)
-        assert findings.compared_pairs(jp.Domain.of_sizes([3, 3, 4])) == [("x0", "x1")]
+        assert pairs == compared_pairs(domain, few)
+        assert compared_pairs(jp.Domain.of_sizes([3, 3, 4]), small) == [("x0", "x1")]
         pmf = random([2, 2, 2, 2])
-        found = comparison(Subject(pmf, {}, marginals=pmf.marginals(order=2)), None)
+        found = comparison(Subject(pmf, {}, marginals=pmf.marginals(order=2)), None, small)
         assert (len(found.misfits), found.n_all) == (2, 6)
 
     def test_a_component_is_told_by_what_is_likely_and_more_likely_there(self):
@@ -255,7 +265,7 @@ class TestNumbers:
 def warnings(pmf, table=None, curve=None, subject=None, **about):
     tally = None
     if table is not None:
-        tally = Tally(pmf, findings.compared_pairs(pmf.domain))
+        tally = Tally(pmf, compared_pairs(pmf.domain))
         tally.add(jp.encode(table, pmf.domain))
     return findings_of(subject or Subject(pmf, about), tally, curve).warnings
 
@@ -309,7 +319,10 @@ class TestWarnings:
         text = " ".join(warnings(pmf))
         assert "hardly any rows" in text
         assert "component 1 (0.1 %)" in text
-        assert "3 levels to be impossible: “x0” = “2”, “x1” = “2”, “x2” = “2”." in text
+        assert (
+            "According to the model, 3 levels cannot happen: “x0” = “2”, “x1” = “2”, “x2” = “2”."
+            in text
+        )
         rows = np.zeros((500, 3), int)
         rows[7] = 2
         text = " ".join(warnings(pmf, rows))
@@ -321,9 +334,9 @@ class TestWarnings:
         rows = np.array([[0, -1, -1, 0], [1, -1, -1, 0], [0, 1, -1, 0], [-1, -1, -1, -1]] * 50)
         text = " ".join(warnings(pmf, rows, rows="7"))
         assert "50 rows of 200 hold no observed cell" in text
-        assert "Nothing is observed of “x2”." in text
-        assert "More is missing than observed of “x1” (75%)." in text
-        assert "Always the same, and so of no use to the model: “x3”." in text
+        assert "No cell is observed of “x2”." in text
+        assert "More cells are missing than observed of “x1” (75%)." in text
+        assert "A single level, which tells the model nothing: “x3”." in text
         assert "fitted to 7 rows, and this table has 200" in text
 
     def test_the_rows_that_were_fitted_are_not_those_of_another_table(self):
@@ -363,7 +376,7 @@ class TestWarnings:
         rows = np.array([[0, 0], [1, 1], [2, 2]] * 5)
         text = " ".join(warnings(pmf, rows))
         assert "only 3.8 rows for each of the 4 numbers" in text
-        assert "1 marginal of 1 compared is not met" in text
+        assert "1 marginal of 1 compared differs" in text
         held = Subject(pmf, {}, Status.VALIDATED)
         tally = Tally(pmf)
         tally.add(jp.encode(rows, pmf.domain))
@@ -397,12 +410,12 @@ class TestAverages:
         return random([4] * 4).sample(300, random_state=0)
 
     def test_of_restarts(self, rows, written):
-        fit = jp.fit_rows(rows, 2, n_average=3, random_state=0)
-        assert fit.pmf.rank == 6
+        fit = jp.fit_rows(rows, 2, search=jp.Search(n_average=3), random_state=0)
+        assert (fit.n_averaged, fit.pmf.rank) == (3, 6)
         text = written(fit, rows, scores((2, -5.0, 0.1), (6, -9.0, 0.1), (7, -9.0, 0.1))).text
         assert "The model is an average of 3 fits, whose components stand side by side." in text
         assert "reached the lowest objective" not in text
-        assert "not judged of an average of 3 fits" in text
+        assert "not judged for an average of 3 fits" in text
         assert "identifiable" not in text
         assert "This model is an average of 3 fits." in text
         assert "rank 2 does better" not in text
@@ -411,21 +424,21 @@ class TestAverages:
     def test_the_rows_are_those_for_one_fit(self):
         domain = jp.Domain.of_sizes([3] * 4)
         pmf = jp.average([jp.random_pmf(domain, 2, seed) for seed in range(4)])
-        about = {"rows": "100", "start": "the average of 4 fits"}
-        said = " ".join(findings_of(Subject(pmf, about)).warnings)
+        about = {"rows": "100"}
+        said = " ".join(findings_of(Subject(pmf, about, n_averaged=4)).warnings)
         assert "only 5.9 rows" not in said
         assert "rows for each" not in said
         about["rows"] = "34"
         assert "only 2 rows for each of the 17" in " ".join(
-            findings_of(Subject(pmf, about)).warnings
+            findings_of(Subject(pmf, about, n_averaged=4)).warnings
         )
 
     def test_of_what_was_tried(self, rows, written):
-        fit = jp.fit_auto(rows[:80], random_state=0)
-        n_averaged = int(re.search(r"average of (\d+) fits", fit.start)[1])
-        rest = len(fit.restarts) - n_averaged
+        fit = jp.fit_rows(rows[:80], random_state=0)
+        rest = len(fit.restarts) - fit.n_averaged
         text = written(fit, rows).text
-        assert f"average of {n_averaged} fits, whose components stand side by side; {rest}" in text
+        said = f"average of {fit.n_averaged} fits, whose components stand side by side; {rest}"
+        assert said in text
         assert "starts;" not in text
 
 
@@ -435,10 +448,10 @@ class TestWeights:
         weights = np.array([5.0, 5.0, 0.5, 0.5, 2.0] * 40)
         fit = jp.fit_rows(rows, 2, sample_weight=weights, random_state=0)
         plain = written(fit, rows).text
-        assert "is not met, by more than chance explains" in plain
+        assert "differs from the model by more than chance explains" in plain
         assert "By their weights" not in plain
         text = written(fit, rows, sample_weight=weights).text
-        assert "not met" not in text
+        assert "than chance explains" not in text
         assert "By their weights the rows count for 440." in text
         assert "200 rows of 2 variables: 320 cells are observed" in text
         assert "fitted to 440 weighted rows. 440 weighted rows 20.0 % cells missing" in text
@@ -448,7 +461,7 @@ class TestWeights:
         array = pmf.sample(60, random_state=1, backend="codes").astype(int)
         array[np.random.default_rng(2).random(array.shape) < 0.3] = jp.MISSING
         weights = np.random.default_rng(3).integers(0, 4, 60)
-        pairs = findings.compared_pairs(pmf.domain)
+        pairs = compared_pairs(pmf.domain)
         weighted, repeated = Tally(pmf, pairs), Tally(pmf, pairs)
         weighted.add(jp.Codes(pmf.domain, array), weights)
         repeated.add(jp.Codes(pmf.domain, np.repeat(array, weights, axis=0)))
@@ -496,7 +509,7 @@ class TestEdges:
     def test_a_large_model_takes_seconds_and_says_what_is_left_out(self, written):
         pmf = random([5] * 300, 20)
         page = written(solution_of(pmf), pmf.sample(50, random_state=0, backend="codes"))
-        assert "40 of 300 variables are listed, those with most holes." in page.text
+        assert "40 of 300 variables are listed, those with most missing." in page.text
         assert "2,000 of 44,850 pairs" in page.text
         assert "This model is too large to tell." in page.text
         assert "The 12 largest are described; the other 8 have" in page.text
@@ -509,7 +522,7 @@ class TestEdges:
         none = scores((1, -math.inf, math.nan), (2, -math.inf, math.nan))
         page = written(solution_of(random([3, 3], 1)), curve=none)
         assert "None is best: no rank has a finite score." in page.text
-        assert "No rank that was tried can be told best" in page.text
+        assert "No rank is best: none that was tried has a finite score." in page.text
         assert not re.search("best [12]|The best is", page.text)
         assert "No rank has a finite score." in none._repr_html_()
 
@@ -527,17 +540,22 @@ class TestEdges:
             in written(solution_of(pmf), [[0, 0], [1, 1]]).text
         )
 
-    def test_where_nothing_can_be_compared_it_says_why(self, written, monkeypatch):
+    def test_where_nothing_can_be_compared_it_says_why(self, written):
         pmf = random([3, 3])
         apart = np.array([[0, -1], [-1, 1]])
         assert "No row observes two variables together" in written(solution_of(pmf), apart).text
-        monkeypatch.setattr(findings, "MOST_CELLS", 8)
-        text = written(solution_of(pmf), np.array([[0, 1], [1, 1]])).text
-        assert "The observed marginals (all 2 single variables)" in text
-        monkeypatch.setattr(findings, "MOST_CELLS", 2)
-        rows = written(solution_of(pmf), np.array([[0, 1], [1, 1]])).text
-        tables = written(solution_of(pmf, marginals=pmf.marginals(order=2))).text
-        for text in (rows, tables):
+
+        def said(cells, **fields):
+            budget = Budget(cells=cells)
+            tally = None
+            if not fields:
+                tally = Tally(pmf, compared_pairs(pmf.domain, budget))
+                tally.add(jp.Codes(pmf.domain, np.array([[0, 1], [1, 1]])))
+            found = findings_of(Subject(pmf, {}, **fields), tally, budget=budget)
+            return shown(report_bytes(found, "title").decode()).text
+
+        assert "The observed marginals (all 2 single variables)" in said(8)
+        for text in (said(2), said(2, marginals=pmf.marginals(order=2))):
             assert "too many cells to be compared" in text
             assert "neither marginals nor rows" not in text
 
@@ -551,7 +569,7 @@ class TestEdges:
 
     def test_the_objective_of_a_smoothed_fit_has_a_penalty(self, written):
         rows = random([3, 3]).sample(50, random_state=0)
-        fit = jp.fit_rows(rows, 1, smoothing=5.0, random_state=0)
+        fit = jp.fit_rows(rows, 1, objective=jp.Likelihood(smoothing=5.0), random_state=0)
         mean = fit.pmf.log_probability(jp.encode(rows, fit.pmf.domain)).mean()
         assert fit.objective > -mean + 0.01
         said = "minus the mean log-likelihood of a row, with the penalty of any smoothing;"
@@ -596,7 +614,9 @@ def results(pmf):
     """Return one of each of what a notebook shows."""
     rows = pmf.sample(30, random_state=0, backend="codes")
     marginals = jp.MarginalSet.from_table(jp.Codes(pmf.domain, rows), 1)
-    solution = solution_of(pmf, history=[Step(0, 1.0, 0.1, 0, 0)], start="<b>", validation=2.0)
+    solution = solution_of(
+        pmf, history=[Step(0, 1.0, 0.1, 0, 0)], start=Start("<b>"), validation=2.0
+    )
     return {
         "model": pmf,
         "solution": solution,
@@ -604,7 +624,7 @@ def results(pmf):
         "identifiability": jp.identifiability(marginals, 2),
         "summary": jp.summary(pmf, jp.Codes(pmf.domain, rows)),
         "curve": scores((1, -3.0, 0.1), (2, -2.0, math.nan)),
-        "bootstrap": jp.BootstrapTest(2, 3.5, 0.25, np.zeros(3)),
+        "bootstrap": BootstrapTest(2, 3.5, 0.25, np.zeros(3)),
     }
 
 

@@ -1,57 +1,13 @@
-"""What is typed on a command line → the library's objects: levels, evidence, bins, sizes.
-
-Levels are matched by their text, since that is all that a command line or a CSV file has.
-"""
+"""What is typed on a command line → the library's objects: bins, sizes, ranks, bytes, columns."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
-from jointpmf.domain import Domain, Variable, level_of, matching_level, number_in
+from jointpmf.domain import name_and_rest, number_in
 from jointpmf.errors import JointPMFError, listing, shown
-
-
-def evidence_of(domain: Domain, given: Sequence[str]) -> dict[str, list[Hashable]]:
-    """Return evidence from texts such as `party=independent` or `age=18-29|30-44`.
-
-    Examples
-    --------
-    >>> domain = Domain([Variable("age", ("18-29", "30-44", "45+")), Variable("sex", ("f", "m"))])
-    >>> evidence_of(domain, ["age=18-29|30-44", "sex=f"])
-    {'age': ['18-29', '30-44'], 'sex': ['f']}
-    """
-    evidence: dict[str, list[Hashable]] = {}
-    for text in given:
-        name, levels = _name_and_rest(text, domain.names, "name=level")
-        if name in evidence:
-            raise JointPMFError(
-                f"{name!r} is given twice; if it may be either, write {name}=one|other"
-            )
-        evidence[name] = _levels_of(domain[name], levels)
-    return evidence
-
-
-def _levels_of(variable: Variable, text: str) -> list[Hashable]:
-    """Return the levels that a text names: one, which may itself contain a bar, or several."""
-    whole = matching_level(variable, text.strip())
-    parts = [text] if whole is not None else text.split("|")
-    return list(dict.fromkeys(level_of(variable, part) for part in parts))
-
-
-def _name_and_rest(text: str, names: Sequence[str], form: str) -> tuple[str, str]:
-    """Return a name and what follows its equals sign; names and levels may contain one too."""
-    cuts = [k for k, character in enumerate(text) if character == "="]
-    if not cuts:
-        raise JointPMFError(f"write {form}, not {shown(text)}")
-    known = [k for k in cuts if text[:k].strip() in names] or [k for k in cuts if text[:k] in names]
-    if not known:
-        raise JointPMFError(
-            f"there is no variable {shown(text[: cuts[0]])}; the variables are {listing(names)}"
-        )
-    name = text[: known[0]]
-    return name if name in names else name.strip(), text[known[0] + 1 :]
 
 
 def bins_of(texts: Sequence[str], names: Sequence[str]) -> dict[str, int | list[float]]:
@@ -64,7 +20,7 @@ def bins_of(texts: Sequence[str], names: Sequence[str]) -> dict[str, int | list[
     """
     bins: dict[str, int | list[float]] = {}
     for text in texts:
-        name, rest = _name_and_rest(text, names, "name=8 or name=edge,edge,…")
+        name, rest = name_and_rest(text, names, "name=8 or name=edge,edge,…")
         if name in bins:
             raise JointPMFError(f"the bins of {name!r} are given twice")
         numbers = [number_in(part) for part in rest.split(",")]

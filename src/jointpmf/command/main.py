@@ -278,8 +278,8 @@ def query(
     as_json: Json = False,
 ) -> None:
     """Print the distribution of some variables, given what is known of others."""
-    from jointpmf.command.arguments import evidence_of
     from jointpmf.command.printing import Answer, json_text
+    from jointpmf.domain import evidence_of
 
     pmf = _pmf(model)
     pmf.domain.indices(of)
@@ -361,8 +361,8 @@ def report(
     """
     from jointpmf.command.arguments import ranks_of
     from jointpmf.command.report import findings_in
-    from jointpmf.show.report.findings import Subject
     from jointpmf.show.report.page import report_bytes
+    from jointpmf.show.report.subject import Subject
 
     _check_choice(unknown, "unknown", ("error", "missing"))
     asked = None if ranks is None else ranks_of(ranks)
@@ -510,8 +510,8 @@ def sample(
     as_json: Json = False,
 ) -> None:
     """Draw rows from the model, given what is known."""
-    from jointpmf.command.arguments import evidence_of
     from jointpmf.data.table_output import check_output, table_output
+    from jointpmf.domain import evidence_of
 
     check_output(output)
     pmf = _pmf(model)

@@ -13,7 +13,10 @@ from jointpmf.data.file_codes import Batched, coded_batches
 from jointpmf.data.table_files import open_table
 from jointpmf.errors import JointPMFError
 from jointpmf.judge.rank import choose_rank
-from jointpmf.show.report.findings import Findings, Subject, Tally, compared_pairs, findings_of
+from jointpmf.show.report.comparison import compared_pairs
+from jointpmf.show.report.findings import Findings, findings_of
+from jointpmf.show.report.subject import Subject
+from jointpmf.show.report.tally import Tally
 
 MOST_FOR_RANKS = 50_000
 """Rows on which ranks are tried; of more, so many at random."""

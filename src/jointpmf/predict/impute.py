@@ -12,7 +12,7 @@ from jointpmf.data.decode import filled
 from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING, Variable
 from jointpmf.errors import JointPMFError, listing, seeded_generator, shown
-from jointpmf.pmf import JointPMF, seeded_generator
+from jointpmf.pmf import JointPMF
 from jointpmf.probabilities import cumulative
 from jointpmf.threads import one_blas_thread
 

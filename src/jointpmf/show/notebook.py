@@ -68,9 +68,9 @@ def solution_html(solution: Solution) -> str:
         ("objective", number_text(solution.objective, 6)),
         ("iterations", f"{solution.n_iter:,}"),
         ("seconds", "" if seconds is None else number_text(seconds, 3)),
-        ("start", str(solution.start)),
+        ("start", str(solution.start or "")),
         ("validation", "" if held_out is None else number_text(held_out, 6)),
-        ("source", str(solution.source)),
+        ("source", str(solution.source or "")),
     ]
     return fragment(
         _heading(solution.status.value),

@@ -60,3 +60,14 @@ def number_text(number: Any, digits: int = 4) -> str:
     if float(number).is_integer() and abs(number) < 1e15:
         return f"{number:,.0f}".replace("-", "−")
     return f"{number:.{digits}g}".replace("-", "−")
+
+
+def whole_in(text: str) -> int | None:
+    """Return the whole number that a text is, such as one of a model file, or None.
+
+    Examples
+    --------
+    >>> whole_in("944"), whole_in("9" * 5000), whole_in("many")
+    (944, None, None)
+    """
+    return int(text) if text.isdecimal() and len(text) <= 15 else None  # no fit writes longer

@@ -1,8 +1,8 @@
 """The explorer: a model as one HTML page that answers clicks, with nothing to install or fetch.
 
-The page is explorer_page/page.html with the style, the scripts and the model written into it. The
-numbers are float64 as they are, so that the page and the library agree. Names and levels are data
-in the page and never markup: see `_json`, and the policy that lets nothing run but our own script.
+The page is assets/page.html with the style, the scripts and the model written into it. The numbers
+are float64 as they are, so the page and the library agree. Names and levels are data in the page
+and never markup: see `_json`, and the policy that lets only our own script run.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointpmf.command.arguments import evidence_of
-from jointpmf.domain import Domain, Variable, matching_level, text_of
+from jointpmf.domain import evidence_of, matching_level, text_of
 from jointpmf.errors import JointPMFError
 from jointpmf.output import PathLike, atomic_output, checked_path
 from jointpmf.show.html import base64_text, escaped, policy
 from jointpmf.show.text import unicode_text
 
-PAGE = files("jointpmf.show.explorer") / "assets"
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain, Variable
+    from jointpmf.output import PathLike
 
-SCRIPTS = (
+_SCRIPTS = (
     "model.js",
     "text.js",
     "evidence.js",
@@ -39,10 +40,10 @@ SCRIPTS = (
     "code.js",
     "start.js",
 )
-"""One script in the page, in this order: a file uses what those above it define."""
+"""Joined in this order into one script: a file uses only what those above it define."""
 
-AS_ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
-"""What could end a script element or a line of a script, in JSON texts."""
+_AS_ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+"""The characters in JSON that could end a script element or a line of a script."""
 
 
 def write_page(
@@ -67,6 +68,7 @@ def write_page(
     Examples
     --------
     >>> import tempfile
+    >>> from jointpmf.domain import Domain, Variable
     >>> domain = Domain([Variable("coin", ("heads", "tails"))])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_page(f"{folder}/coin.html", domain, np.ones(1), [np.full((2, 1), 0.5)])
@@ -87,6 +89,7 @@ def page_bytes(
 
     Examples
     --------
+    >>> from jointpmf.domain import Domain, Variable
     >>> coin = Domain([Variable("coin", ("heads", "tails"))])
     >>> page_bytes(coin, np.ones(1), [np.full((2, 1), 0.5)], "coin.safetensors")[:15]
     b'<!doctype html>'
@@ -94,7 +97,7 @@ def page_bytes(
     if not len(domain):
         raise JointPMFError("a model without variables cannot be explored")
     style = _source("page.css")
-    script = "\n".join(['"use strict";', *map(_source, SCRIPTS)])
+    script = "\n".join(['"use strict";', *map(_source, _SCRIPTS)])
     text = Template(_source("page.html")).substitute(
         policy=policy(style, script),
         title=escaped(Path(model).stem, width=10**6),
@@ -112,13 +115,13 @@ def page_bytes(
 
 
 def _source(name: str) -> str:
-    return PAGE.joinpath(name).read_text(encoding="utf-8")
+    return files("jointpmf.show.explorer").joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def _json(content: Any) -> str:
     """Return JSON that can stand inside a script element, whatever its texts are."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.translate(AS_ESCAPES)
+    return text.translate(_AS_ESCAPES)
 
 
 def _description(domain: Domain, rank: int, model: str) -> dict[str, Any]:
@@ -127,9 +130,9 @@ def _description(domain: Domain, rank: int, model: str) -> dict[str, Any]:
 
 
 def _variable(variable: Variable, domain: Domain) -> dict[str, Any]:
-    """Return what the page needs of a variable; what is absent follows from the levels' texts."""
+    """Return what the page needs of a variable; the page derives the rest from the levels."""
     texts = [text_of(level) for level in variable.levels]
-    if len(set(texts)) < len(texts):  # as of 1 and "1"
+    if len(set(texts)) < len(texts):  # such as 1 and "1"
         texts = [repr(level) for level in variable.levels]
     described: dict[str, Any] = {"name": variable.name, "levels": texts}
     if not all(type(level) is str for level in variable.levels):

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointpmf.errors import JointPMFError, shown
-from jointpmf.judge.rank import RankCurve
 from jointpmf.show.plots.canvas import (
     BLUE,
     COLOURS,
@@ -32,6 +31,8 @@ from jointpmf.show.plots.canvas import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from jointpmf.judge.rank import RankCurve
 
 _REFERENCE_LINES = ("--", "-", ":", "-.")
 """The line styles of methods without a rank, in this order."""
@@ -59,6 +60,8 @@ def rank_curve(curve: RankCurve, ax: Axes | None = None) -> Axes:
     >>> jp.plots.rank_curve(curve).get_ylabel()
     'BIC'
     """
+    from jointpmf.judge.rank import RankCurve
+
     check_kind(curve, RankCurve, "rank_curve")
     ranks = np.array([score.rank for score in curve.scores])
     scores = finite([score.score for score in curve.scores])

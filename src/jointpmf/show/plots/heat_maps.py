@@ -60,7 +60,7 @@ def factors(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | None =
         _some(len(order), pmf.rank, "components", f"{part.weights[order].sum():.0%} of the weight"),
     ]
     width = 0.5 if len(order) <= 12 else 0.32
-    with drawing(ax, 2.6 + width * max(len(order), 4), 1.3 + 0.19 * len(rows)) as ax:
+    with drawing(ax, 3.0 + width * max(len(order), 4), 1.3 + 0.19 * len(rows)) as ax:
         _heat_map(ax, rows, 1.0, "P(level | component)")
         _label_rows(ax, [short(text, 24) for text in labels], heads)
         heads_of_columns = [f"{f}\n{part.weights[f]:.1%}" for f in order]

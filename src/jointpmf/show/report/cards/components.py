@@ -1,0 +1,120 @@
+"""The components in words, and how many there should be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from jointpmf.show.charts import bar
+from jointpmf.show.html import Html, element, joined, name_of
+from jointpmf.show.rank_curve import curve_html
+from jointpmf.show.report.cards.parts import paragraph, scroller
+from jointpmf.show.report.telling import telling_levels
+from jointpmf.show.text import count_text, percent
+
+if TYPE_CHECKING:
+    from jointpmf.judge.rank import RankCurve
+    from jointpmf.show.report.findings import Findings
+    from jointpmf.show.report.telling import Telling
+
+_MOST_COMPONENTS, _MOST_TELLING = 12, 5
+"""Components that are described, and variables in the words for each."""
+
+
+def components(found: Findings) -> Iterator[Html]:
+    """Yield the section on what each component is."""
+    pmf = found.subject.pmf
+    if pmf.rank == 1:
+        yield paragraph("The only component: every variable has the same distribution in all rows.")
+        return
+    order = sorted(range(pmf.rank), key=lambda f: -pmf.weights[f])[:_MOST_COMPONENTS]
+    yield paragraph(
+        "What sets each component apart from all rows. The share among all rows is in brackets."
+    )
+    telling = telling_levels(pmf, order, _MOST_TELLING)
+    largest = float(pmf.weights[order[0]])
+    items = [
+        _component(f, words, float(pmf.weights[f]), largest, found.n_fitted)
+        for f, words in zip(order, telling, strict=True)
+    ]
+    yield element("ol", *items, class_="components")
+    if pmf.rank > len(order):
+        rest = 1 - float(sum(pmf.weights[f] for f in order))
+        yield paragraph(
+            f"The {len(order)} largest are described; the other {pmf.rank - len(order):,} have "
+            f"{percent(max(rest, 0.0))} of the weight together.",
+            note=True,
+        )
+    if found.tally is not None and (sharpness := found.tally.sharpness) is not None:
+        yield paragraph(
+            f"How clearly rows belong to one component: {sharpness:.2f} (relative entropy: 1 is "
+            "certain, 0 not at all).",
+            note=True,
+        )
+
+
+def _component(
+    f: int, words: Sequence[Telling], weight: float, largest: float, n_rows: float | None
+) -> Html:
+    about = "" if n_rows is None else f", about {count_text(round(weight * n_rows), 'row')}"
+    heading = element("h3", f"Component {f}")
+    share = element("span", f"{percent(weight)}{about}")
+    lead = element("div", heading, share, bar(weight / largest))
+    return element("li", lead, paragraph(*_sentence(words)))
+
+
+def _sentence(words: Sequence[Telling]) -> Iterator[object]:
+    """Yield the pieces of a sentence on the levels that tell a component from the rest."""
+    if not words:
+        yield "Much like all rows together."
+    for k, one in enumerate(words):
+        yield "; " if k else ""
+        yield element("b", name_of(one.name))
+        yield " is "
+        if one.is_run and len(one.levels) > 2:
+            yield joined([name_of(one.levels[0]), " to ", name_of(one.levels[-1])])
+        else:
+            yield joined(map(name_of, one.levels), " or ")
+        yield f" in {_rounded(one.within)} ({_rounded(one.overall)})"
+    yield "." if words else ""
+
+
+def _rounded(share: float) -> str:
+    """Return a share as people say it.
+
+    Examples
+    --------
+    >>> [_rounded(share).replace("\N{NO-BREAK SPACE}", " ") for share in (0.004, 0.423, 0.9999, 1)]
+    ['less than 1 %', '42 %', 'over 99 %', '100 %']
+    """
+    if 0 < share < 0.01:
+        return "less than 1\N{NO-BREAK SPACE}%"
+    text = "over 99" if 0.99 < share < 1 - 1e-6 else f"{100 * share:.0f}"
+    return f"{text}\N{NO-BREAK SPACE}%"
+
+
+def ranks(found: Findings, curve: RankCurve) -> Iterator[Html]:
+    """Yield the section on how many components there should be."""
+    how = (
+        "Each rank was fitted to a part of the rows and judged by rows that it had not seen: more "
+        "components fit better, but predict worse from some point on."
+        if curve.criterion == "validation"
+        else f"Each rank was fitted to all rows and judged by {curve.criterion.upper()}, which "
+        "weighs the fit against the number of parameters."
+    )
+    own = f"This model has {found.subject.pmf.rank}."
+    if found.subject.n_averaged > 1:
+        own = f"This model is an average of {found.subject.n_averaged:,} fits."
+    yield paragraph(f"{how} {_best_rank(curve)} {own}")
+    yield scroller("Rank curve", curve_html(curve))
+    if found.curve_note:
+        yield paragraph(found.curve_note, note=True)
+
+
+def _best_rank(curve: RankCurve) -> str:
+    if not curve.has_best:
+        return "None is best: no rank has a finite score."
+    best = f"The best is rank {curve.rank}."
+    if curve.simplest_rank == curve.rank:
+        return best
+    return f"{best} Rank {curve.simplest_rank} does as well within one standard error."
