@@ -10,7 +10,7 @@ import pytest
 import jointpmf as jp
 from jointpmf.solvers.curvature import Tangent
 from jointpmf.solvers.point import Point
-from solvers.test_curvature import jacobian
+from support.oracle import jacobian
 
 
 def names(*subsets):

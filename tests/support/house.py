@@ -14,9 +14,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support.imports import SOURCE, imports, reached, trees
 
-MAX_LINES = 21_960
-"""Lines of source before the files were put into folders."""
-
 
 class Figure(NamedTuple):
     """A number, the most that it may be, and where it was found."""
@@ -33,20 +30,6 @@ class Figure(NamedTuple):
     def __str__(self):
         mark = " " if self.is_kept else "!"
         return f"{mark} {self.what:<38}{self.value:>7}  of at most{self.limit:>7}  {self.where}"
-
-
-def figures():
-    """Return all figures of the package as it is on disk."""
-    return [
-        longest_chain(),
-        fan_out(),
-        most_parameters(),
-        longest_file(),
-        function_length(),
-        shared_constants(),
-        public_names(),
-        Figure("lines of source", sum(lines_by_module().values()), MAX_LINES),
-    ]
 
 
 def longest_chain():
@@ -162,7 +145,23 @@ def public_names():
     return Figure("public names", len(jointpmf.__all__), 45)
 
 
+def all_lines():
+    """Return the lines of all files."""
+    return Figure("lines of source", sum(lines_by_module().values()), 21_960)
+
+
+FIGURES = [
+    longest_chain,
+    fan_out,
+    most_parameters,
+    longest_file,
+    function_length,
+    shared_constants,
+    public_names,
+    all_lines,
+]
+
 if __name__ == "__main__":
-    found = figures()
+    found = [figure() for figure in FIGURES]
     print(*found, sep="\n")  # noqa: T201
     sys.exit(not all(figure.is_kept for figure in found))
