@@ -25,10 +25,10 @@ import jointpmf as jp
 from benchmarks.likelihood import planted
 from benchmarks.measure import print_lines
 from jointpmf.data.decode import decode
+from jointpmf.point import Point
 from jointpmf.rows.distributed import distributed_rows
 from jointpmf.rows.parts import PartedRows
 from jointpmf.rows.table import AnyRows, rows_of_codes
-from jointpmf.point import Point
 from jointpmf.threads import row_blocks
 
 N_ROWS, SIZES, RANK, MISSING_PART, N_WORKERS, N_FILES = 10**7, [5] * 10, 10, 0.3, 2, 8

@@ -19,9 +19,9 @@ import numpy as np
 
 import jointpmf as jp
 from benchmarks.measure import peak_bytes, print_lines, seconds
+from jointpmf.point import Point
 from jointpmf.rows.table import Rows
 from jointpmf.solvers.em import EM
-from jointpmf.point import Point
 from jointpmf.threads import limited_to, n_threads
 
 HERE = Path(__file__).parent

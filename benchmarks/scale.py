@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from tests.support import oracle
 
 import jointpmf as jp
 from benchmarks.measure import gemm_flops, print_lines, seconds
+from benchmarks.reference import ReferenceSweep
+from jointpmf.point import Point
 from jointpmf.rows.table import ColumnRows, Rows
 from jointpmf.show import plots
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.least_squares import CoupledLeastSquares
-from jointpmf.point import Point
 from jointpmf.solvers.starts.random import random_point
 from jointpmf.threads import n_threads, one_blas_thread
 
@@ -80,7 +80,7 @@ def against_tables() -> list[Line]:
     tables = CoupledLeastSquares(marginals, RANK, "counts")
     implicit = ImplicitLeastSquares(ColumnRows.of_codes(codes), RANK, 3)
     slow, fast = (seconds(lambda p=p: list(p.sweep(point))) for p in (tables, implicit))  # type: ignore[misc]
-    reference = oracle.ReferenceSweep(marginals, RANK, max_iter=1, tol=0.0)
+    reference = ReferenceSweep(marginals, RANK, max_iter=1, tol=0.0)
     einsum = seconds(lambda: reference(pmf.weights, pmf.factors), repeats=1)
     flops = 8.0 * codes.array.size * 12  # e_1 … e_3 out and in again, two sums by level
     limit = flops / gemm_flops()

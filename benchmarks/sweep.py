@@ -13,15 +13,15 @@ from unittest.mock import patch
 
 import numpy as np
 import polars as pl
-from tests.support import oracle
 
 import jointpmf as jp
 from benchmarks.measure import gemm_flops, peak_bytes, print_lines, seconds
+from benchmarks.reference import ReferenceSweep
 from jointpmf.marginals.tables import TableLimits
+from jointpmf.point import Point
 from jointpmf.solvers import aoadmm
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.least_squares import CoupledLeastSquares
-from jointpmf.point import Point
 from jointpmf.threads import one_blas_thread
 
 Line = tuple[str, str, str, str]
@@ -35,7 +35,7 @@ def against_einsum(inner: int) -> Line:
     truth = jp.random_pmf(jp.Domain.of_sizes([10] * 5), 10, random_state=0)
     start = jp.random_pmf(truth.domain, 10, random_state=1)
     marginals = truth.marginals(3)
-    reference = oracle.ReferenceSweep(marginals, 10, max_iter=inner, tol=0.0)
+    reference = ReferenceSweep(marginals, 10, max_iter=inner, tol=0.0)
     slow = seconds(lambda: reference(start.weights, start.factors))
     fixed: dict[str, Any] = {"INNER_ITER": inner, "INNER_PRECISION": 0.0, "SMALLEST_TOL": 0.0}
     with patch.multiple(aoadmm, **fixed), one_blas_thread:

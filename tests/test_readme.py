@@ -8,7 +8,8 @@ import pytest
 
 import jointpmf
 from jointpmf.data.datasets import anes96
-from support.prose import ROOT, broken_links, check_code, check_commands
+from support.imports import LAYERS
+from support.prose import ROOT, broken_links, check_code, check_commands, cited_equations
 
 README = (ROOT / "README.md").read_text()
 SOURCE = Path(jointpmf.__file__).parent
@@ -43,29 +44,20 @@ def test_extras_are_installed_in_one_way():
             assert named[1] in extras["optional-dependencies"], (file.name, what)
 
 
-def test_the_map_names_every_file():
-    named = re.findall(r"`([\w/]+\.py)`", README.split("## The house")[1])
-    files = {str(f.relative_to(SOURCE)) for f in SOURCE.rglob("*.py") if f.name != "__init__.py"}
-    assert set(named) - {"tests/oracle.py"} == files
+def test_the_map_has_one_row_per_folder_and_file():
+    """Of the root; what is inside a folder, the folder's `__init__` says."""
+    rows = re.findall(r"^\| `(\w+/|\w+\.py)` \|", README.split("## The house")[1], re.MULTILINE)
+    files = [path.name for path in SOURCE.glob("*.py")]
+    folders = [f"{path.parent.name}/" for path in SOURCE.glob("*/__init__.py")]
+    assert sorted(rows) == sorted(files + folders)
 
 
-DOORS = {("solvers.loop", "report")}
-"""Methods that open what is built on their class, when they are called: `Solution.report`."""
-
-
-def test_a_file_imports_only_from_files_above_it():
-    named = re.findall(r"`([\w/]+\.py)`", README.split("## The house")[1])
-    order = [name.removesuffix(".py").replace("/", ".") for name in named]
-    for position, module in enumerate(order[:-1]):
-        text = (SOURCE / named[position]).read_text()
-        for below in order[position + 1 :]:
-            if (module, below) in DOORS:
-                assert not re.search(rf"^from jointpmf\.{below}\b", text, re.MULTILINE)
-                continue
-            assert not re.search(rf"from jointpmf\.{below}\b|import {below}\b", text), (
-                module,
-                below,
-            )
+def test_the_map_goes_from_left_to_right():
+    """As the layers do: a row needs only what is above it; the public face comes first."""
+    rows = re.findall(r"^\| `(\w+)[/.]", README.split("## The house")[1], re.MULTILINE)
+    layers = [next(k for k, names in enumerate(LAYERS) if row in names) for row in rows[1:]]
+    assert rows[0] == "__init__"
+    assert layers == sorted(layers)
 
 
 HOMES = {
@@ -88,10 +80,26 @@ def test_a_library_is_known_in_one_place_only(library):
 
 
 def test_every_cited_equation_exists():
-    equations = set(
-        re.findall(r"^\*\*\((\d+)\)", (ROOT / "docs/math.md").read_text(), re.MULTILINE)
-    )
+    equations = re.findall(r"^\*\*\((\d+)\)", (ROOT / "docs/math.md").read_text(), re.MULTILINE)
     for file in SOURCE.rglob("*.py"):
-        cited = re.findall(r"eq\. (\d+)(?: and (\d+))?", file.read_text())
-        for number in filter(None, (n for pair in cited for n in pair)):
-            assert number in equations, (file.name, number)
+        for word, numbers in cited_equations(file.read_text()):
+            assert set(numbers) <= set(map(int, equations)), (file.name, numbers)
+            assert word == ("eq." if len(numbers) == 1 else "eqs."), (file.name, numbers)
+
+
+@pytest.mark.parametrize(
+    ("text", "cited"),
+    [
+        ("(docs/math.md, eq. 5)", [("eq.", [5])]),
+        ("eqs. 32 and 33", [("eqs.", [32, 33])]),
+        ("eqs. 6–8, of which", [("eqs.", [6, 7, 8])]),
+        ("eqs. 28 to 30; eq. 2", [("eqs.", [28, 29, 30]), ("eq.", [2])]),
+        ("eqs. 1, 4 and 6–7", [("eqs.", [1, 4, 6, 7])]),
+        ("over a line's end (eq.\n    17)", [("eq.", [17])]),
+        ("in a comment (eqs. 6\n    # and 7)", [("eqs.", [6, 7])]),
+        ("as in eq. 14, and 20 more", [("eq.", [14])]),
+        ("a freq. 5", []),
+    ],
+)
+def test_citations_are_read_in_the_plural_and_over_lines(text, cited):
+    assert cited_equations(text) == cited

@@ -7,17 +7,17 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 import pytest
+from jointpmf.fit.plan import FitPlan
 
 import jointpmf as jp
 from jointpmf.fit import batches as batches_module
-from jointpmf.fit.plan import FitPlan
 from jointpmf.fit.rows import loop_options
+from jointpmf.point import Point
 from jointpmf.rows import parts, spool
 from jointpmf.rows.parts import CountLevels, CountSubsets, Expect
 from jointpmf.rows.spool import Spool
 from jointpmf.rows.table import ColumnRows, Rows, Stacks
 from jointpmf.solvers import stepwise
-from jointpmf.point import Point
 from jointpmf.solvers.stepwise import Stepwise, steps_of
 from jointpmf.threads import limited_to
 from support import oracle

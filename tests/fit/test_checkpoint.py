@@ -12,15 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from jointpmf.fit.plan import FitPlan
 from safetensors.numpy import load_file
 
 import jointpmf as jp
 from jointpmf.command.main import main
 from jointpmf.fit import checkpoint
-from jointpmf.fit.settings import Checkpoint
 from jointpmf.fit.checkpoint import CheckpointError
-from jointpmf.fit.plan import FitPlan
 from jointpmf.fit.rows import loop_options
+from jointpmf.fit.settings import Checkpoint
 from jointpmf.marginals.tables import TableLimits
 from jointpmf.rows import parts
 

@@ -13,6 +13,7 @@ import jointpmf as jp
 from jointpmf import threads
 from jointpmf.data.ratings import Ratings
 from jointpmf.fit import cells
+from support.feasibility import feasible
 
 NAMES = ("Alien", "Brazil", "Casino", "Dune", "Eraserhead")
 FILMS = jp.Domain([jp.Variable(name, (1, 2, 3, 4, 5)) for name in NAMES])
@@ -55,11 +56,6 @@ def fit(table=CODES, **options):
 
 def bits_of(solution):
     return [array.tolist() for array in (solution.pmf.weights, *solution.pmf.factors)]
-
-
-def feasible(pmf):
-    parts = [pmf.weights[:, None], *pmf.factors]
-    return all(p.min() >= 0 and np.abs(p.sum(axis=0) - 1).max() < 1e-12 for p in parts)
 
 
 def losses_of(pmf, codes, hidden):

@@ -17,6 +17,7 @@ from jointpmf.fit import automatic
 from jointpmf.fit import plan as fit_plan
 from jointpmf.fit import rows as likelihood
 from support import oracle
+from support.feasibility import feasible
 
 VARIANTS = {
     "auto": {},
@@ -54,11 +55,6 @@ def assert_same_bits(first, second):
     np.testing.assert_array_equal(first.weights, second.weights)
     for a, b in zip(first.factors, second.factors, strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-def feasible(pmf):
-    parts = [pmf.weights[:, None], *pmf.factors]
-    return all(p.min() >= 0 and np.abs(p.sum(axis=0) - 1).max() < 1e-12 for p in parts)
 
 
 def observed(rows):

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import jointpmf as jp
-from jointpmf.solvers.curvature import Tangent
 from jointpmf.point import Point
+from jointpmf.solvers.curvature import Tangent
 from solvers.test_curvature import jacobian
+from support.oracle import jacobian
 
 
 def names(*subsets):

@@ -4,9 +4,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from jointpmf.fit.plan import FitPlan
 
 import jointpmf as jp
-from jointpmf.fit.plan import FitPlan
+from jointpmf.point import Point
 from jointpmf.rows.parts import (
     CountLevels,
     DrawSample,
@@ -15,7 +16,6 @@ from jointpmf.rows.parts import (
     fit_parted_rows,
 )
 from jointpmf.rows.table import ColumnRows, Rows
-from jointpmf.point import Point
 
 TRUTH = jp.random_pmf(jp.Domain.of_sizes([3, 4, 2, 5, 3, 3]), 2, random_state=0)
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import jointpmf as jp
 from jointpmf import threads
-from jointpmf.data.codes import Codes
 from jointpmf.compiled.posteriors import safe_cells
 from jointpmf.data.codes import Codes
+from jointpmf.point import Point
 from jointpmf.rows import table as rows_module
 from jointpmf.rows.table import (
     Expectation,
@@ -20,7 +20,6 @@ from jointpmf.rows.table import (
     log_likelihoods,
     mean_log_likelihood,
 )
-from jointpmf.point import Point
 from support import oracle
 
 

@@ -13,7 +13,6 @@ import math
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -29,42 +28,9 @@ import jointpmf as jp
 from jointpmf.command.demo import BINS, RANK
 from jointpmf.command.main import main
 from jointpmf.data.datasets import anes96
+from support.browser import AXE, DESKTOP, HOSTILE, LEFT, PHONE, ROOT, skip_or_fail
 
-ROOT = Path(__file__).parent.parent.parent
-LEFT = ROOT / "build" / "explorer"
-AXE = ROOT / ".venv" / "npm" / "node_modules" / "axe-core" / "axe.min.js"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-OPTIONS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 VIEWS = ["variables", "dependencies", "components", "rows", "code"]
-DESKTOP, PHONE = (1280, 900), (375, 740)
-
-
-def skip_or_fail(reason):
-    """Skip a test that cannot run here, unless this is where it must."""
-    if "browser" in os.environ.get("JOINTPMF_REQUIRE", ""):
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    try:
-        from playwright.sync_api import sync_playwright
-    except ModuleNotFoundError:
-        skip_or_fail("the Python package playwright is not installed")
-    if CHROMIUM is None:
-        skip_or_fail("there is no Chromium, such as Debian's package chromium")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
-        yield started
-        started.close()
 
 
 class Explorer:
@@ -798,39 +764,6 @@ def output_of(command, folder):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-HOSTILE = [
-    "</script><script>window.hacked=1</script>",
-    '"><img src=x onerror="window.hacked=1">',
-    "<!--<script>",
-    "'\"`\\",
-    "${window.hacked=1}",
-    "$numbers $$ {{script}}",
-    "javascript:window.hacked=1",
-    "&lt;b&gt;&amp;",
-    "👩‍👩‍👧 emoji 🏳️‍🌈",
-    "שלום עולם \u202eright to left",
-    "مرحبا",
-    "x" * 10_000,
-    "a line\nand\r\nanother\u2028and\u2029more\ttab",
-    "__proto__",
-    "constructor",
-    "",
-    " in spaces ",
-    "a=b",
-    "a",
-    "one|two",
-    "one",
-    "two",
-    "-x",
-    "--debug",
-    "--given",
-    "%41 & ; : , # ?",
-    "null \0 character",
-    "$(touch hacked) `touch hacked` !!",
-    "\ufeff\ufffe\x07\x7f",
-]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,6 @@ import jointpmf as jp
 from jointpmf.fit.solution import Restart
 from jointpmf.judge.rank import RankCurve, RankScore
 from jointpmf.show import plots
-from jointpmf.fit.solution import Restart
 from jointpmf.solvers.loop import Step
 
 HOSTILE = [

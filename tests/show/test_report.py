@@ -20,13 +20,6 @@ from jointpmf.fit.solution import Restart, Solution, Start
 from jointpmf.judge.bootstrap import BootstrapTest
 from jointpmf.judge.rank import RankCurve, RankScore
 from jointpmf.model_file import write_model
-from jointpmf.show.report import findings
-from jointpmf.show.report.subject import Subject
-from jointpmf.show.report.tally import Tally
-from jointpmf.show.report.comparison import comparison
-from jointpmf.show.report.findings import findings_of
-from jointpmf.show.report.telling import telling_levels
-from jointpmf.fit.solution import Restart, Solution
 from jointpmf.show.report.comparison import Budget, compared_pairs, comparison
 from jointpmf.show.report.findings import findings_of
 from jointpmf.show.report.page import report_bytes
@@ -34,15 +27,7 @@ from jointpmf.show.report.subject import Subject
 from jointpmf.show.report.tally import Tally
 from jointpmf.show.report.telling import telling_levels
 from jointpmf.solvers.loop import Status, Step
-from show.test_explorer import (
-    AXE,
-    DESKTOP,
-    HOSTILE,
-    LEFT,
-    PHONE,
-    browser,  # noqa: F401 the fixture
-    skip_or_fail,
-)
+from support.browser import AXE, DESKTOP, HOSTILE, LEFT, PHONE, skip_or_fail
 
 
 class _Reader(HTMLParser):
@@ -813,7 +798,7 @@ class TestInABrowser:
     @pytest.mark.parametrize("scheme", ["light", "dark"])
     @pytest.mark.parametrize("name", ["survey", "hostile"])
     @pytest.mark.parametrize(("device", "size"), [("desktop", DESKTOP), ("phone", PHONE)])
-    def test_everyone_can_read_it(self, browser, pages, name, device, size, scheme):  # noqa: F811
+    def test_everyone_can_read_it(self, browser, pages, name, device, size, scheme):
         if not AXE.exists():
             skip_or_fail("axe-core is not installed; `make test` installs it where npm is")
         width, height = size
@@ -835,7 +820,7 @@ class TestInABrowser:
         assert [(one["id"], one["impact"], one["nodes"][0]["html"]) for one in found] == []
         context.close()
 
-    def test_a_phone_shows_what_tables_are_ordered_by_and_the_best_rank(self, browser, pages):  # noqa: F811
+    def test_a_phone_shows_what_tables_are_ordered_by_and_the_best_rank(self, browser, pages):
         page = browser.new_page(viewport={"width": 375, "height": 800})
         page.goto((pages / "survey.html").as_uri())
         columns = page.locator("[aria-label='Worst fitted marginals'] thead th")

@@ -9,14 +9,16 @@ import threading
 
 import numpy as np
 import pytest
+from benchmarks.reference import ReferenceSweep
 
 import jointpmf as jp
-from jointpmf.solvers.held_out import PATIENCE
+from jointpmf.point import Point
 from jointpmf.solvers import aoadmm
 from jointpmf.solvers.aoadmm import AOADMM
+from jointpmf.solvers.held_out import PATIENCE
 from jointpmf.solvers.least_squares import CoupledLeastSquares
-from jointpmf.point import Point
 from support import oracle
+from support.feasibility import feasible
 
 METHODS = ["aoadmm", "newton", "auto"]
 
@@ -31,11 +33,6 @@ SETS = {
 @pytest.fixture
 def truth():
     return jp.random_pmf(jp.Domain.of_sizes([4, 2, 5, 3, 4]), 3, random_state=1)
-
-
-def feasible(pmf):
-    parts = [pmf.weights[:, None], *pmf.factors]
-    return all(p.min() >= 0 and np.abs(p.sum(axis=0) - 1).max() < 1e-12 for p in parts)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -166,7 +163,7 @@ def test_a_sweep_is_the_reference_sweep(truth, monkeypatch):
     marginals = truth.marginals(3)
     start = jp.random_pmf(truth.domain, 4, 0)
     solver = AOADMM(CoupledLeastSquares(marginals, 4))
-    reference = oracle.ReferenceSweep(marginals, 4, max_iter=15, tol=0.0)
+    reference = ReferenceSweep(marginals, 4, max_iter=15, tol=0.0)
     state = solver.start(Point.of_pmf(start))
     weights, factors = start.weights, start.factors
     for _ in range(5):

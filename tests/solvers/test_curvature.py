@@ -1,8 +1,4 @@
-"""JᵀJ, its products and the gradient against a Jacobian by brute force.
-
-The model is multilinear, so a column of the Jacobian is the model with one factor (or the
-weights) replaced by a unit: exact, no finite differences.
-"""
+"""JᵀJ, its products and the gradient against a Jacobian by brute force."""
 
 from itertools import combinations
 
@@ -13,53 +9,14 @@ from hypothesis import strategies as st
 
 import jointpmf as jp
 from jointpmf.marginals.tables import SparseTable, TableLimits
+from jointpmf.point import Point
 from jointpmf.solvers import least_squares as objective_module
 from jointpmf.solvers.curvature import Curvature, Tangent, pivot_of_each_parameter
 from jointpmf.solvers.least_squares import CoupledLeastSquares
-from jointpmf.point import Point
 from solvers.test_least_squares import random_marginals
 from support import oracle
-
-
-def unit(shape, position):
-    """Return zeros with a single one."""
-    array = np.zeros(shape)
-    array[position] = 1.0
-    return array
-
-
-def jacobian(subsets, weights, factors, scales):
-    """Return the Jacobian of √scale · model of every subset, weights first, cells by parameters."""
-    rank = len(weights)
-    columns = [(unit(rank, f), factors, None) for f in range(rank)]
-    for n, factor in enumerate(factors):
-        for position in np.ndindex(*factor.shape):
-            changed = [*factors[:n], unit(factor.shape, position), *factors[n + 1 :]]
-            columns.append((weights, changed, n))
-    return np.concatenate(
-        [
-            np.sqrt(scale)
-            * np.column_stack(
-                [
-                    (moved is None or moved in subset)
-                    * oracle.cp_tensor(w, [a[n] for n in subset]).ravel()
-                    for w, a, moved in columns
-                ]
-            )
-            for subset, scale in zip(subsets, scales, strict=True)
-        ]
-    )
-
-
-def residual(marginals, weights, factors, scales):
-    """Return √scale · (model − table) of every marginal, cell by cell."""
-    return np.concatenate(
-        [
-            np.sqrt(scale)
-            * (oracle.cp_tensor(weights, [factors[n] for n in s]) - np.asarray(m.table)).ravel()
-            for s, m, scale in zip(marginals.subsets, marginals, scales, strict=True)
-        ]
-    )
+from support.oracle import jacobian, residual
+from support.planted import random_marginals
 
 
 def split(point, domain):

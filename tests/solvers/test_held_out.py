@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 import jointpmf as jp
 from jointpmf import threads
 from jointpmf.data.codes import Codes
+from jointpmf.point import Point
 from jointpmf.rows.table import Rows
 from jointpmf.solvers import held_out as module
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.held_out import Answers, HeldOut, HeldOutCells
 from jointpmf.solvers.loop import State, iterate
-from jointpmf.point import Point
 from jointpmf.solvers.starts.of_rows import point_at_rows
 from support import oracle
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import jointpmf as jp
+from jointpmf.point import Point
 from jointpmf.rows.table import ColumnRows
 from jointpmf.solvers import implicit
 from jointpmf.solvers.aoadmm import AOADMM
@@ -12,7 +13,6 @@ from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.solvers.loop import Status, iterate
 from jointpmf.solvers.newton import Newton
-from jointpmf.point import Point
 from jointpmf.solvers.starts.closed_form import point_of_all_subsets
 from jointpmf.solvers.starts.random import random_point
 from support import oracle
@@ -212,7 +212,9 @@ class TestStart:
         problem = ImplicitLeastSquares(ColumnRows.of_codes(codes), 3, 3)
         point = point_of_all_subsets(problem, np.random.default_rng(0))
         anywhere = random_point(truth.domain, 3, np.random.default_rng(0))
-        errors = [jp.factor_error(truth, jp.JointPMF.at(p, truth.domain)) for p in (point, anywhere)]
+        errors = [
+            jp.factor_error(truth, jp.JointPMF.at(p, truth.domain)) for p in (point, anywhere)
+        ]
         assert errors[0] < 0.1 < 0.5 < errors[1]
 
     def test_variables_outside_of_the_groups_are_solved_for(self, monkeypatch):

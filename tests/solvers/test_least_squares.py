@@ -1,42 +1,21 @@
 """Gram, cross and cost of every block against one einsum per marginal."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
+from benchmarks import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jointpmf as jp
 from jointpmf import threads
-from jointpmf.compiled import least_squares as solver_kernels
-from jointpmf.compiled import loops as kernels
-from jointpmf.marginals.tables import SparseTable, TableLimits
 from jointpmf.compiled.admm import inverse_of_shifted
 from jointpmf.compiled.simplex import project_simplex
-from jointpmf.marginals import tables
+from jointpmf.marginals.tables import SparseTable, TableLimits
+from jointpmf.point import Point
 from jointpmf.solvers import least_squares as objective_module
 from jointpmf.solvers.least_squares import CoupledLeastSquares
-from jointpmf.point import Point
 from support import oracle
-
-
-def random_marginals(seed, n_variables, n_subsets, largest=4):
-    """Return marginals of random subsets, of mixed orders, that cover a random domain."""
-    generator = np.random.default_rng(seed)
-    domain = oracle.random_domain(generator, n_variables, largest)
-    everything = [s for k in range(1, n_variables + 1) for s in combinations(range(n_variables), k)]
-    chosen = [everything[k] for k in generator.integers(len(everything), size=n_subsets)]
-    chosen += [(n,) for n in range(n_variables) if not any(n in s for s in chosen)]
-    counts = [generator.integers(0, 3, [domain.sizes[n] for n in s]).astype(float) for s in chosen]
-    for table in counts:
-        table.flat[0] += 1
-    names = [tuple(domain.names[n] for n in s) for s in chosen]
-    marginals = [
-        jp.Marginal(name, table, n_obs=table.sum())
-        for name, table in zip(names, counts, strict=True)
-    ]
-    return jp.MarginalSet(domain, marginals), generator
+from support.planted import random_marginals
 
 
 def check_terms(marginals, rank, weights, generator):
@@ -50,12 +29,12 @@ def check_terms(marginals, rank, weights, generator):
 
     for n, block in enumerate(problem.sweep(point)):
         if block.rows is None:
-            gram, cross = oracle.weight_block(
+            gram, cross = reference.weight_block(
                 marginals, point.weights, factors(), problem.marginal_weights
             )
             np.testing.assert_allclose(block.cross[:, 0], cross, atol=1e-13)
         else:
-            gram, cross = oracle.factor_block(marginals, point.weights, factors(), scales, n)
+            gram, cross = reference.factor_block(marginals, point.weights, factors(), scales, n)
             np.testing.assert_allclose(block.cross.T, cross, atol=1e-13)
             point.factors[block.rows] = generator.dirichlet(np.ones(block.cross.shape[1]), rank).T
         np.testing.assert_allclose(block.gram, gram, atol=1e-13)
@@ -107,7 +86,7 @@ def test_projection_on_the_simplex(seed, size):
     x = generator.normal(size=size) * generator.choice([0.01, 1, 100])
     projected = x.copy()
     project_simplex(projected, np.empty(size))
-    np.testing.assert_allclose(projected, oracle.project_columns(x[:, None])[:, 0], atol=1e-10)
+    np.testing.assert_allclose(projected, reference.project_columns(x[:, None])[:, 0], atol=1e-10)
     assert projected.min() >= 0
     assert projected.sum() == pytest.approx(1, abs=1e-14)
 

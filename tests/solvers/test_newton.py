@@ -6,7 +6,7 @@ import pytest
 import jointpmf as jp
 from jointpmf.solvers import newton
 from jointpmf.solvers.curvature import Curvature
-from solvers.test_curvature import jacobian, residual
+from support.oracle import jacobian, residual
 
 
 def counted(seed, n_rows, sizes=(3, 4, 3, 2), rank=3, order=3):

@@ -20,6 +20,7 @@ from jointpmf.solvers.ordinal import (
     point_along_factors,
 )
 from support import oracle
+from support.feasibility import is_feasible
 
 MIXED = jp.Domain(
     [
@@ -265,7 +266,7 @@ class TestPointAlongFactors:
         rows = random_rows(seed, n_rows=n_rows, holes=holes)
         point = along(rows, rank, seed)
         assert point.factors.shape == (len(rows.marginal), rank)
-        assert oracle.is_feasible(MIXED, point.weights, point.factors)
+        assert is_feasible(MIXED, point.weights, point.factors)
 
     def test_its_marginals_are_near_those_of_the_data(self):
         rows = rows_of_codes(correlated_codes())
@@ -317,7 +318,7 @@ class TestPointAlongFactors:
         sample = rows.taken(np.array(seen))
         point = along(sample, 16)
         assert not sample.counts[10:15].any()
-        assert oracle.is_feasible(rows.domain, point.weights, point.factors)
+        assert is_feasible(rows.domain, point.weights, point.factors)
         np.testing.assert_allclose(point.factors[10:15], 0.2)
 
     def test_all_levels_that_were_seen_can_happen(self):

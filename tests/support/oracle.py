@@ -7,7 +7,6 @@ containers. Einsum over variables uses integer sublists with the component as in
 from itertools import pairwise, product
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 import jointpmf as jp
 
@@ -85,97 +84,49 @@ def coupled_cost(marginals, weights, factors, scales):
     return total
 
 
-def factor_block(marginals, weights, factors, scales, n):
-    """Return gram and cross (size, rank) of one factor: one einsum per marginal."""
+def _unit(shape, position):
+    """Return zeros with a single one."""
+    array = np.zeros(shape)
+    array[position] = 1.0
+    return array
+
+
+def jacobian(subsets, weights, factors, scales):
+    """Return the Jacobian of √scale · model of every subset, weights first, cells by parameters.
+
+    The model is multilinear, so a column is the model with one factor (or the weights) replaced by
+    a unit: exact, no finite differences.
+    """
     rank = len(weights)
-    gram, cross = np.zeros((rank, rank)), np.zeros(factors[n].shape)
-    for subset, marginal, scale in zip(marginals.subsets, marginals, scales, strict=True):
-        if n not in subset:
-            continue
-        operands = [np.asarray(marginal.table), [m + 1 for m in subset]]
-        product_of_grams = np.ones((rank, rank))
-        for m in subset:
-            if m != n:
-                operands += [factors[m], [m + 1, 0]]
-                product_of_grams *= factors[m].T @ factors[m]
-        gram += scale * product_of_grams
-        cross += scale * _einsum_or_broadcast(operands, [n + 1, 0], factors[n].shape)
-    return gram * np.outer(weights, weights), cross * weights
-
-
-def _einsum_or_broadcast(operands, output, shape):
-    """An order-one marginal has no component axis of its own: it is the same for all."""
-    if len(operands) == 2:
-        return np.broadcast_to(operands[0][:, None], shape)
-    return np.einsum(*operands, output)
-
-
-def weight_block(marginals, weights, factors, scales):
-    """Return gram and cross (rank,) of the weights."""
-    rank = len(weights)
-    gram, cross = np.zeros((rank, rank)), np.zeros(rank)
-    for subset, marginal, scale in zip(marginals.subsets, marginals, scales, strict=True):
-        operands = [np.asarray(marginal.table), [m + 1 for m in subset]]
-        product_of_grams = np.ones((rank, rank))
-        for m in subset:
-            operands += [factors[m], [m + 1, 0]]
-            product_of_grams *= factors[m].T @ factors[m]
-        gram += scale * product_of_grams
-        cross += scale * np.einsum(*operands, [0])
-    return gram, cross
-
-
-def project_columns(matrix):
-    """Return the nearest matrix whose columns are on the simplex, by sorting."""
-    ordered = -np.sort(-matrix, axis=0)
-    excess = (np.cumsum(ordered, axis=0) - 1) / np.arange(1, len(matrix) + 1)[:, None]
-    last = (ordered > excess).sum(axis=0) - 1
-    return np.maximum(matrix - excess[last, np.arange(matrix.shape[1])], 0)
-
-
-def project_rows(matrix):
-    """Return the nearest matrix whose rows are on the simplex."""
-    return project_columns(matrix.T).T
-
-
-def admm(gram, cross, value, dual, project, max_iter, tol):
-    """Return value and dual (size, rank) of one block."""
-    rho = np.trace(gram) / len(gram)
-    cholesky = cho_factor(gram + rho * np.eye(len(gram)))
-    for _ in range(max_iter):
-        free = cho_solve(cholesky, (cross + rho * (value + dual)).T).T
-        previous, value = value, project(free - dual)
-        dual = dual + value - free
-        scale = np.linalg.norm(value)
-        gaps = np.linalg.norm(value - free) / scale, np.linalg.norm(value - previous) / scale
-        if max(gaps) < tol:
-            break
-    return value, dual
-
-
-class ReferenceSweep:
-    """AO-ADMM as one would write it first: one einsum per marginal and mode, numpy around it."""
-
-    def __init__(self, marginals, rank, max_iter, tol, scales=None):
-        self.marginals, self.max_iter, self.tol = marginals, max_iter, tol
-        self.scales = np.ones(len(marginals)) if scales is None else scales
-        self.factor_duals = [np.zeros((size, rank)) for size in marginals.domain.sizes]
-        self.weight_dual = np.zeros((1, rank))
-
-    def __call__(self, weights, factors):
-        """Return the weights and factors after one sweep."""
-        factors = [np.array(factor) for factor in factors]
-        budget = self.max_iter, self.tol
-        for n in range(len(factors)):
-            gram, cross = factor_block(self.marginals, weights, factors, self.scales, n)
-            factors[n], self.factor_duals[n] = admm(
-                gram, cross, factors[n], self.factor_duals[n], project_columns, *budget
+    columns = [(_unit(rank, f), factors, None) for f in range(rank)]
+    for n, factor in enumerate(factors):
+        for position in np.ndindex(*factor.shape):
+            changed = [*factors[:n], _unit(factor.shape, position), *factors[n + 1 :]]
+            columns.append((weights, changed, n))
+    return np.concatenate(
+        [
+            np.sqrt(scale)
+            * np.column_stack(
+                [
+                    (moved is None or moved in subset)
+                    * cp_tensor(w, [a[n] for n in subset]).ravel()
+                    for w, a, moved in columns
+                ]
             )
-        gram, cross = weight_block(self.marginals, weights, factors, self.scales)
-        row, self.weight_dual = admm(
-            gram, cross[None], weights[None], self.weight_dual, project_rows, *budget
-        )
-        return row[0], factors
+            for subset, scale in zip(subsets, scales, strict=True)
+        ]
+    )
+
+
+def residual(marginals, weights, factors, scales):
+    """Return √scale · (model − table) of every marginal, cell by cell."""
+    return np.concatenate(
+        [
+            np.sqrt(scale)
+            * (cp_tensor(weights, [factors[n] for n in s]) - np.asarray(m.table)).ravel()
+            for s, m, scale in zip(marginals.subsets, marginals, scales, strict=True)
+        ]
+    )
 
 
 def entropy(table):
@@ -337,9 +288,3 @@ class StepwiseEM:
 def moved(arrays, towards, part):
     """Return arrays that went a part of the way to others."""
     return [(1 - part) * a + part * b for a, b in zip(arrays, towards, strict=True)]
-
-
-def is_feasible(domain, weights, factors):
-    """Tell whether weights and stacked columns are non-negative and sum to one."""
-    parts = [np.asarray(weights)[:, None], *np.split(factors, domain.offsets[1:-1])]
-    return all(p.min() >= 0 and np.abs(p.sum(axis=0) - 1).max() < 1e-12 for p in parts)

@@ -67,3 +67,16 @@ def broken_links(path):
         if not file.exists() or (anchor and anchor not in anchors(file.read_text())):
             broken.append(link)
     return broken
+
+
+def cited_equations(text):
+    """Return how a text cites equations: "eq." or "eqs.", and the numbers, ranges filled in."""
+    text = re.sub(r"\s*\n\s*(# )?", " ", text)
+    a_range = r"\d+(?: ?(?:–|-|to) ?\d+)?"
+    found = re.findall(rf"\b(eqs?\.) ({a_range}(?:(?:, (?!and)| and ){a_range})*)", text)
+    return [(word, list(_numbers(listed))) for word, listed in found]
+
+
+def _numbers(listed):
+    for first, last in re.findall(r"(\d+)(?: ?(?:–|-|to) ?(\d+))?", listed):
+        yield from range(int(first), int(last or first) + 1)

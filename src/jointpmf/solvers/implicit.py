@@ -1,7 +1,7 @@
 """The coupled objective over all subsets of k variables, from rows: no marginal is ever formed.
 
 Marginals are weighted by the rows that observe them, so that what the tables say together is a sum
-over rows, and what the model says is a sum over the patterns of missing cells (docs/math.md, eq.
+over rows, and what the model says is a sum over the patterns of missing cells (docs/math.md, eqs.
 28 to 30). Both are sums of elementary symmetric polynomials: one pass over the rows serves all
 subsets, whatever their order. The norm of the tables is a constant, which is counted where that is
 affordable and otherwise estimated from some of the subsets.

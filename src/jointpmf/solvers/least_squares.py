@@ -47,7 +47,7 @@ RESIDUAL_CELLS = 2**18
 
 @dataclass(frozen=True)
 class Block:
-    """The least-squares problem of one block while the others are held, eq. 6 and 7.
+    """The least-squares problem of one block while the others are held, eqs. 6 and 7.
 
     `rows` are the block's rows of the factors, or None for the weights; `cross` has shape
     (rank, size).

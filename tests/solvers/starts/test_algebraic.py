@@ -17,17 +17,11 @@ from jointpmf.solvers.starts.algebraic import (
     joint_eigenvectors,
 )
 from support import oracle
+from support.planted import planted
 
 
 def names(*subsets):
     return [tuple(f"x{n}" for n in subset) for subset in subsets]
-
-
-def planted(sizes, rank, seed, concentration=1.0):
-    """Return a model of Dirichlet columns and weights that are not close to zero."""
-    generator = np.random.default_rng(seed)
-    columns = [generator.dirichlet(np.full(size, concentration), rank).T for size in sizes]
-    return jp.JointPMF(jp.Domain.of_sizes(sizes), generator.dirichlet(np.full(rank, 5.0)), columns)
 
 
 def assert_recovered(truth, marginals, seed=0):

@@ -1,5 +1,6 @@
 """Where EM begins: every start is feasible, and mergers lose what brute force says they lose."""
 
+from functools import partial
 from itertools import combinations, permutations, product
 
 import numpy as np
@@ -9,22 +10,24 @@ from hypothesis import strategies as st
 
 import jointpmf as jp
 from jointpmf.data.codes import Codes
+from jointpmf.point import Point
 from jointpmf.rows.table import Rows
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.loop import iterate
-from jointpmf.point import Point
 from jointpmf.solvers.starts import candidates as starts
 from jointpmf.solvers.starts.closed_form import CountedTriples, point_in_closed_form
-from jointpmf.solvers.starts.of_rows import enlarged_point, merged, point_at_rows, point_of_merged_rows
+from jointpmf.solvers.starts.of_rows import (
+    enlarged_point,
+    merged,
+    point_at_rows,
+    point_of_merged_rows,
+)
 from jointpmf.solvers.starts.random import mixed, random_point
 from support import oracle
+from support.feasibility import is_feasible
+from support.planted import planted
 
-
-def planted(sizes, rank, seed=0, concentration=0.4):
-    """Return a model whose components are easy to tell apart."""
-    generator = np.random.default_rng(seed)
-    columns = [generator.dirichlet(np.full(size, concentration), rank).T for size in sizes]
-    return jp.JointPMF(jp.Domain.of_sizes(sizes), generator.dirichlet(np.full(rank, 9.0)), columns)
+distinct = partial(planted, concentration=0.4, evenness=9.0)
 
 
 def random_rows(seed, n_variables=4, n_rows=40, holes=0.3):
@@ -57,7 +60,7 @@ STARTS = {
 def assert_feasible(domain, point, rank):
     assert point.weights.shape == (rank,)
     assert point.factors.shape == (sum(domain.sizes), rank)
-    assert oracle.is_feasible(domain, point.weights, point.factors)
+    assert is_feasible(domain, point.weights, point.factors)
 
 
 @pytest.mark.parametrize("kind", STARTS)
@@ -274,7 +277,7 @@ class TestMerged:
 
 class TestMergedRows:
     def test_they_are_near_the_truth(self):
-        truth = planted([6] * 10, 4)
+        truth = distinct([6] * 10, 4)
         table = truth.sample(5000, random_state=0, backend="codes")
         rows = Rows.of_codes(Codes(truth.domain, table))
         point = point_of_merged_rows(rows, 4, np.random.default_rng(0))
@@ -294,7 +297,7 @@ class TestMergedRows:
 
 class TestEnlargedPoint:
     def test_it_is_better_than_the_model_it_began_with(self):
-        truth = planted([5] * 8, 4)
+        truth = distinct([5] * 8, 4)
         table = truth.sample(3000, random_state=0, backend="codes")
         rows = Rows.of_codes(Codes(truth.domain, table))
         start = point_of_merged_rows(rows, 3, np.random.default_rng(0))
@@ -306,7 +309,7 @@ class TestEnlargedPoint:
 
     def test_components_of_the_model_survive(self):
         """The model is the truth but for one component: the others are found again."""
-        truth = planted([5] * 8, 3, seed=1)
+        truth = distinct([5] * 8, 3, seed=1)
         table = truth.sample(5000, random_state=0, backend="codes")
         rows = Rows.of_codes(Codes(truth.domain, table))
         weights = truth.weights[:2] / truth.weights[:2].sum()
@@ -318,7 +321,7 @@ class TestEnlargedPoint:
 class TestClosedForm:
     @pytest.mark.parametrize("sizes", [[4, 4, 4], [3, 2, 4, 3, 5], [4] * 8])
     def test_of_many_rows_is_near_the_truth(self, sizes):
-        truth = planted(sizes, 2)
+        truth = distinct(sizes, 2)
         table = truth.sample(200_000, random_state=0, backend="codes")
         codes = Codes(truth.domain, table)
         point = point_in_closed_form(codes, None, 2, np.random.default_rng(0))
@@ -326,14 +329,14 @@ class TestClosedForm:
         assert jp.factor_error(truth, jp.JointPMF.at(point, truth.domain)) < 0.03
 
     def test_of_all_cells_by_their_probabilities_is_the_truth(self):
-        truth = planted([3, 4, 2, 3], 2)
+        truth = distinct([3, 4, 2, 3], 2)
         codes = Codes(truth.domain, oracle.all_cells(truth.domain))
         weights = oracle.joint(truth).ravel()
         point = point_in_closed_form(codes, weights, 2, np.random.default_rng(0))
         assert jp.factor_error(truth, jp.JointPMF.at(point, truth.domain)) < 1e-9
 
     def test_missing_cells_are_left_out(self):
-        truth = planted([4] * 5, 2)
+        truth = distinct([4] * 5, 2)
         table = truth.sample(200_000, random_state=0, backend="codes")
         table[np.random.default_rng(1).random(table.shape) < 0.3] = -1
         codes = Codes(truth.domain, table)
@@ -341,7 +344,7 @@ class TestClosedForm:
         assert jp.factor_error(truth, jp.JointPMF.at(point, truth.domain)) < 0.05
 
     def test_variables_beyond_the_groups_are_uniform(self):
-        truth = planted([4] * 20, 2)
+        truth = distinct([4] * 20, 2)
         table = truth.sample(1000, random_state=0, backend="codes")
         point = point_in_closed_form(Codes(truth.domain, table), None, 2, np.random.default_rng(0))
         assert_feasible(truth.domain, point, 2)
@@ -371,10 +374,10 @@ class TestClosedForm:
         ]
         assert any(point is not None for point in found) == has_one
         for point in found:
-            assert point is None or oracle.is_feasible(domain, point.weights, point.factors)
+            assert point is None or is_feasible(domain, point.weights, point.factors)
 
     def test_there_is_none_of_too_large_a_tensor(self, monkeypatch):
-        truth = planted([3, 4, 2], 2)
+        truth = distinct([3, 4, 2], 2)
         codes = Codes(truth.domain, truth.sample(500, random_state=0, backend="codes"))
         monkeypatch.setattr(starts, "MAX_STACKED", 24)
         assert point_in_closed_form(codes, None, 2, np.random.default_rng(0)) is not None
@@ -382,7 +385,7 @@ class TestClosedForm:
         assert point_in_closed_form(codes, None, 2, np.random.default_rng(0)) is None
 
     def test_of_variables_with_many_levels(self):
-        truth = planted([60] * 3, 3)
+        truth = distinct([60] * 3, 3)
         table = truth.sample(3000, random_state=0, backend="codes")
         point = point_in_closed_form(Codes(truth.domain, table), None, 3, np.random.default_rng(0))
         assert_feasible(truth.domain, point, 3)
@@ -393,7 +396,7 @@ class TestClosedForm:
         codes = Codes(domain, np.array([[0, 2, 0, 2, 0], [0, 0, 0, 2, 1]]))
         for seed in range(31):
             point = point_in_closed_form(codes, None, 2, np.random.default_rng(seed))
-            assert point is None or oracle.is_feasible(domain, point.weights, point.factors)
+            assert point is None or is_feasible(domain, point.weights, point.factors)
 
     def test_it_depends_on_the_generator_only(self):
         rows = random_rows(1, n_variables=6)

@@ -1,0 +1,61 @@
+"""What tests of pages share: the browser, sizes of screens, and text that must stay text."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LEFT = ROOT / "build" / "explorer"
+AXE = ROOT / ".venv" / "npm" / "node_modules" / "axe-core" / "axe.min.js"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+OPTIONS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+DESKTOP, PHONE = (1280, 900), (375, 740)
+
+HOSTILE = [
+    "</script><script>window.hacked=1</script>",
+    '"><img src=x onerror="window.hacked=1">',
+    "<!--<script>",
+    "'\"`\\",
+    "${window.hacked=1}",
+    "$numbers $$ {{script}}",
+    "javascript:window.hacked=1",
+    "&lt;b&gt;&amp;",
+    "👩‍👩‍👧 emoji 🏳️‍🌈",
+    "שלום עולם \u202eright to left",
+    "مرحبا",
+    "x" * 10_000,
+    "a line\nand\r\nanother\u2028and\u2029more\ttab",
+    "__proto__",
+    "constructor",
+    "",
+    " in spaces ",
+    "a=b",
+    "a",
+    "one|two",
+    "one",
+    "two",
+    "-x",
+    "--debug",
+    "--given",
+    "%41 & ; : , # ?",
+    "null \0 character",
+    "$(touch hacked) `touch hacked` !!",
+    "\ufeff\ufffe\x07\x7f",
+]
+"""Names and levels that a page must show as text, and never run."""
+
+
+def skip_or_fail(reason):
+    """Skip a test that cannot run here, unless this is where it must."""
+    if "browser" in os.environ.get("JOINTPMF_REQUIRE", ""):
+        pytest.fail(reason)
+    pytest.skip(reason)
