@@ -19,7 +19,7 @@ import numpy as np
 
 from jointpmf.domain import evidence_of, matching_level, text_of
 from jointpmf.errors import JointPMFError
-from jointpmf.output import PathLike, atomic_output, checked_path
+from jointpmf.output import atomic_output, checked_path
 from jointpmf.show.html import base64_text, escaped, policy
 from jointpmf.show.text import unicode_text
 

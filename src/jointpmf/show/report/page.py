@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jointpmf.errors import JointPMFError, shown
-from jointpmf.fit.solution import Solution
-from jointpmf.judge.rank import RankCurve
-from jointpmf.output import PathLike, atomic_output, checked_path
+from jointpmf.output import atomic_output, checked_path
 from jointpmf.show.html import page
 from jointpmf.show.report.body import body
-from jointpmf.show.report.findings import Findings, findings_of
+from jointpmf.show.report.findings import findings_of
 from jointpmf.show.report.subject import Subject
 from jointpmf.show.report.tally import Tally
 
