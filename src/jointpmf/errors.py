@@ -23,6 +23,10 @@ class JointPMFError(ValueError):
     """
 
 
+class CheckpointError(JointPMFError):
+    """A checkpoint that cannot be read or written, for which no other start can make up."""
+
+
 def listing(items: Iterable[object], limit: int = 8) -> str:
     """Return items as a readable list, cut after `limit` of them."""
     items = list(items)

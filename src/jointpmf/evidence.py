@@ -1,15 +1,24 @@
-"""What is known about some variables, and how it changes the weights and factors."""
+"""What is known about some variables, or in rows, and how it changes the weights and factors."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointpmf.domain import Domain, Variable
+from jointpmf.compiled.cells import listed_cells
+from jointpmf.compiled.panels import lanes_of, panel_width
+from jointpmf.compiled.posteriors import e_step, lift_subnormals, safe_cells, stack_of
 from jointpmf.errors import JointPMFError
 from jointpmf.probabilities import normalised
+from jointpmf.threads import row_blocks, run_all
+
+if TYPE_CHECKING:
+    from jointpmf.data.codes import Codes
+    from jointpmf.domain import Domain, Variable
 
 
 def likelihood_of(variable: Variable, given: Any) -> np.ndarray:
@@ -17,6 +26,7 @@ def likelihood_of(variable: Variable, given: Any) -> np.ndarray:
 
     Examples
     --------
+    >>> from jointpmf import Variable
     >>> vote = Variable("vote", ("no", "yes", "perhaps"))
     >>> likelihood_of(vote, "yes").tolist(), likelihood_of(vote, {"no", "yes"}).tolist()
     ([0.0, 1.0, 0.0], [1.0, 1.0, 0.0])
@@ -51,6 +61,7 @@ def posterior(
 
     Examples
     --------
+    >>> from jointpmf import Domain
     >>> same = [np.eye(2), np.array([[0.5, 1.0], [0.5, 0.0]])]
     >>> posterior(Domain.of_sizes([2, 2]), np.array([0.5, 0.5]), same, {"x1": 1})[0].tolist()
     [1.0, 0.0]
@@ -74,3 +85,33 @@ def posterior(
 def _logs(array: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore"):
         return np.log(array)
+
+
+def posterior_of_rows(
+    codes: Codes, weights: np.ndarray, factors: np.ndarray, target: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return P(component | row without the target) and the log-probability of that (eq. 4).
+
+    `factors` has a row for each level of each variable. The log of a row that cannot happen is −∞,
+    and its posterior is the weights.
+    """
+    rank, offsets = len(weights), codes.domain.offsets
+    stack = stack_of(weights, factors)
+    if target is not None:
+        stack[offsets[target] : offsets[target + 1], :rank] = 1.0  # its cells say nothing
+    n_safe, power = safe_cells(stack), lift_subnormals(stack)
+    lanes = lanes_of(panel_width(rank))
+    posterior, logs = np.empty((codes.n_rows, rank)), np.empty(codes.n_rows)
+    no_weights, no_counts = np.empty(0), np.empty((0, 0))
+
+    def block(begin: int, end: int) -> None:
+        for rows, cells, ptr in listed_cells(codes.columns, offsets, begin, end):
+            e_step(
+                cells, ptr, no_weights, stack, n_safe, posterior[rows], no_counts, logs[rows], lanes
+            )
+            if power:
+                logs[rows] -= power * math.log(2) * (np.diff(ptr) + 1)
+
+    run_all([partial(block, *ends) for ends in row_blocks(codes.n_rows)])
+    posterior[logs == -np.inf] = weights
+    return posterior, logs

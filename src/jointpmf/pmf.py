@@ -16,32 +16,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointpmf.compiled.cells import listed_cells
-from jointpmf.compiled.panels import lanes_of, panel_width
-from jointpmf.compiled.posteriors import (
-    e_step,
-    lift_subnormals,
-    mix_rows,
-    safe_cells,
-    stack_of,
-)
+from jointpmf.compiled.posteriors import mix_rows
 from jointpmf.compiled.sampling import draw_levels
 from jointpmf.data.codes import Codes, checked_weights
-from jointpmf.data.decode import decode
+from jointpmf.data.decode import decode, frame_of_rows
 from jointpmf.data.encode import encode
 from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError, whole_number
-from jointpmf.evidence import posterior
-from jointpmf.marginals.counting import names_of_order, positions_of
-from jointpmf.marginals.marginal import Marginal
-from jointpmf.marginals.marginal_set import MarginalSet
+from jointpmf.errors import JointPMFError, seeded_generator, whole_number
+from jointpmf.evidence import posterior, posterior_of_rows
 from jointpmf.model_file import read_model, write_model
 from jointpmf.most_likely import most_likely_codes
 from jointpmf.probabilities import (
     check_memory,
     checked_factor,
     cumulative,
-    frame_of_rows,
     multiplied_out,
     normalised,
     on_simplex,
@@ -49,6 +37,7 @@ from jointpmf.probabilities import (
 from jointpmf.threads import one_blas_thread, row_blocks, run_all
 
 if TYPE_CHECKING:
+    from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.point import Point
 
 logger = logging.getLogger("jointpmf")
@@ -248,6 +237,10 @@ class JointPMF:
         >>> random_pmf(Domain.of_sizes([2, 2, 3]), rank=2, random_state=0).marginals(order=2)
         MarginalSet(3 marginals of order 2 over 3 variables)
         """
+        from jointpmf.marginals.counting import names_of_order, positions_of
+        from jointpmf.marginals.marginal import Marginal
+        from jointpmf.marginals.marginal_set import MarginalSet
+
         names = names_of_order(self.domain, order) if subsets is None else subsets
         asked = positions_of(self.domain, names)
         for subset in asked:
@@ -440,36 +433,6 @@ class JointPMF:
         write_page(path, self.domain, self.weights, self.factors, model)
 
 
-def posterior_of_rows(
-    codes: Codes, weights: np.ndarray, factors: np.ndarray, target: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return P(component | row without the target) and the log-probability of that (eq. 4).
-
-    `factors` has a row for each level of each variable. The log of a row that cannot happen is −∞,
-    and its posterior is the weights.
-    """
-    rank, offsets = len(weights), codes.domain.offsets
-    stack = stack_of(weights, factors)
-    if target is not None:
-        stack[offsets[target] : offsets[target + 1], :rank] = 1.0  # its cells say nothing
-    n_safe, power = safe_cells(stack), lift_subnormals(stack)
-    lanes = lanes_of(panel_width(rank))
-    posterior, logs = np.empty((codes.n_rows, rank)), np.empty(codes.n_rows)
-    no_weights, no_counts = np.empty(0), np.empty((0, 0))
-
-    def block(begin: int, end: int) -> None:
-        for rows, cells, ptr in listed_cells(codes.columns, offsets, begin, end):
-            e_step(
-                cells, ptr, no_weights, stack, n_safe, posterior[rows], no_counts, logs[rows], lanes
-            )
-            if power:
-                logs[rows] -= power * math.log(2) * (np.diff(ptr) + 1)
-
-    run_all([partial(block, *ends) for ends in row_blocks(codes.n_rows)])
-    posterior[logs == -np.inf] = weights
-    return posterior, logs
-
-
 def load(path: str | os.PathLike[str]) -> JointPMF:
     """Return the model in a file that `JointPMF.save` wrote; everything in it is checked.
 
@@ -517,16 +480,6 @@ def average(pmfs: Sequence[JointPMF], weights: Any = None) -> JointPMF:
     return JointPMF(pmfs[0].domain, np.concatenate(parts), factors)
 
 
-def seeded_generator(random_state: Any) -> np.random.Generator:
-    """Return the generator that a seed, a generator or None stands for."""
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise JointPMFError(
-            f"random_state must be a whole number or a numpy Generator, not {random_state!r}"
-        ) from None
-
-
 def random_pmf(domain: Domain, rank: int, random_state: Any = None) -> JointPMF:
     """Return a random joint PMF: uniform entries, normalised, as in the paper's experiments.
 
@@ -541,8 +494,3 @@ def random_pmf(domain: Domain, rank: int, random_state: Any = None) -> JointPMF:
     return JointPMF(
         domain, weights, [normalised(generator.random((size, rank))) for size in domain.sizes]
     )
-
-
-def _log(array: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        return np.log(array)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointpmf.data.decode import table_of
-from jointpmf.domain import Domain, Variable
-from jointpmf.errors import JointPMFError, shown
+from jointpmf.errors import JointPMFError
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Variable
 
 _FEASIBLE = 1e-6
 """How far from one a sum may be in what a user gives; a larger one would accept other mistakes."""
@@ -95,30 +96,3 @@ def _bytes(count: int) -> str:
         return f"10^{math.log10(count):.0f} bytes"
     power = max(count.bit_length() - 1, 0) // 10
     return f"{count / 1024**power:.3g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[power]}"
-
-
-def frame_of_rows(
-    domain: Domain,
-    codes: Iterable[np.ndarray],
-    probabilities: np.ndarray,
-    column: str,
-    backend: str,
-) -> Any:
-    """Return rows, given as one column of codes per variable, and their probabilities as a frame.
-
-    Examples
-    --------
-    >>> domain = Domain([Variable("vote", ("no", "yes"))])
-    >>> frame_of_rows(domain, [np.array([1, 0])], np.array([0.75, 0.25]), "p", "polars").rows()
-    [('yes', 0.75), ('no', 0.25)]
-    """
-    if not isinstance(column, str):
-        raise JointPMFError(f"column must be a name, not {shown(column)}")
-    if column in domain:
-        raise JointPMFError(
-            f"a variable is called {column!r}: give the column of probabilities another name, "
-            "such as column='p'"
-        )
-    cells = zip(domain, codes, strict=True)
-    columns = {variable.name: (variable.levels, part) for variable, part in cells}
-    return table_of({**columns, column: probabilities}, backend)

@@ -9,7 +9,7 @@ import jointpmf as jp
 from jointpmf.compiled.cells import listed_cells
 from jointpmf.compiled.panels import lanes_of, panel_width
 from jointpmf.compiled.posteriors import e_step, safe_cells, stack_of
-from jointpmf.pmf import posterior_of_rows
+from jointpmf.evidence import posterior_of_rows
 from support import oracle
 
 

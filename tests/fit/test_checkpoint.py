@@ -18,7 +18,7 @@ from safetensors.numpy import load_file
 import jointpmf as jp
 from jointpmf.command.main import main
 from jointpmf.fit import checkpoint
-from jointpmf.fit.checkpoint import CheckpointError
+from jointpmf.errors import CheckpointError
 from jointpmf.fit.rows import loop_options
 from jointpmf.fit.settings import Checkpoint
 from jointpmf.marginals.tables import TableLimits

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
 from jointpmf.data.columns import columns_of
-from jointpmf.domain import MISSING, Variable
+from jointpmf.domain import MISSING, Domain, Variable
 from jointpmf.errors import JointPMFError, listing, one_of, rectangle, shown
 
 if TYPE_CHECKING:
@@ -65,6 +65,33 @@ def table_of(columns: Mapping[str, Any], backend: str) -> Any:
         for name, cells in columns.items()
     ]
     return series[0].to_frame().with_columns(*series[1:]).to_native()
+
+
+def frame_of_rows(
+    domain: Domain,
+    codes: Iterable[np.ndarray],
+    probabilities: np.ndarray,
+    column: str,
+    backend: str,
+) -> Any:
+    """Return rows, given as one column of codes per variable, and their probabilities as a frame.
+
+    Examples
+    --------
+    >>> domain = Domain([Variable("vote", ("no", "yes"))])
+    >>> frame_of_rows(domain, [np.array([1, 0])], np.array([0.75, 0.25]), "p", "polars").rows()
+    [('yes', 0.75), ('no', 0.25)]
+    """
+    if not isinstance(column, str):
+        raise JointPMFError(f"column must be a name, not {shown(column)}")
+    if column in domain:
+        raise JointPMFError(
+            f"a variable is called {column!r}: give the column of probabilities another name, "
+            "such as column='p'"
+        )
+    cells = zip(domain, codes, strict=True)
+    columns = {variable.name: (variable.levels, part) for variable, part in cells}
+    return table_of({**columns, column: probabilities}, backend)
 
 
 def _decode_column(column: np.ndarray, variable: Variable, backend: Any) -> nw.Series[Any]:

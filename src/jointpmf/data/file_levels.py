@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from jointpmf.data.levels import LevelCollector, LevelRules
 from jointpmf.data.texts import as_numbers, typed_texts
-from jointpmf.domain import Domain
 
 if TYPE_CHECKING:
     from jointpmf.data.table_files import TableFile
+    from jointpmf.domain import Domain
 
 
 def learned_domain(

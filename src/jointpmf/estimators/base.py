@@ -24,9 +24,14 @@ from jointpmf.estimators.tables import (
     renamed,
     seed_of,
 )
-from jointpmf.fit.rank_by_rows import default_smoothing
-from jointpmf.fit.rows import fit_rows
-from jointpmf.fit.settings import Coupled, Likelihood, Objective, Search, checked_objective
+from jointpmf.fit.settings import (
+    Coupled,
+    Likelihood,
+    Objective,
+    Search,
+    checked_objective,
+    default_smoothing,
+)
 
 if TYPE_CHECKING:
     from jointpmf.data.binning import Bins
@@ -124,6 +129,8 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
         return n_bins_of(n_rows, _BINS_POWER, _MAX_BINS)
 
     def _solution(self, codes: Any, target: str | None, weights: Any) -> Solution:
+        from jointpmf.fit.rows import fit_rows  # what a fit needs is loaded by the first one
+
         objective = self._checked_objective()
         if isinstance(objective, Likelihood):
             emphasis = self._emphasis if target is not None else None

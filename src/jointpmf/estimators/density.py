@@ -10,14 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING, Domain, check_is_domain
-from jointpmf.errors import JointPMFError, shown, whole_number
+from jointpmf.errors import JointPMFError, seeded_generator, shown, whole_number
 from jointpmf.estimators.base import PMFBase
 from jointpmf.estimators.tables import counting_rows, seed_of
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import checked_loop
 from jointpmf.fit.settings import Likelihood
 from jointpmf.fit.solution import Solution
-from jointpmf.pmf import seeded_generator
+from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
 from jointpmf.rows.distributed import engine_of
 from jointpmf.rows.source import Table
@@ -165,7 +165,9 @@ class PMFEstimator(PMFBase):
         for rows in steps_of(codes, weights, _STEP_ROWS):
             self._steps.add(rows)
         if self._steps.history:
-            self._keep(Solution.of(self._steps.outcome(), codes.domain, self.solution_.start))
+            outcome = self._steps.outcome()
+            pmf = JointPMF.at(outcome.point, codes.domain)
+            self._keep(Solution.of(outcome, pmf, self.solution_.start))
 
     def _fit(self) -> EMFit:
         """Return how a fit of the given rank is done."""

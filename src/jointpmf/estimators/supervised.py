@@ -13,7 +13,7 @@ from jointpmf.data.encode import encode
 from jointpmf.domain import Variable
 from jointpmf.estimators.base import PMFBase
 from jointpmf.estimators.tables import checked_target, counting_rows, n_bins_of, n_rows
-from jointpmf.fit.rank_by_rows import emphasis_of
+from jointpmf.fit.settings import emphasis_of
 
 _MAX_BINS, _BINS_POWER = 20, 1 / 3
 """Parts that a target is cut into: at most, and as a power of the number of rows."""

@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError
@@ -27,15 +27,17 @@ from safetensors.numpy import save
 
 from jointpmf import __version__
 from jointpmf.data.codes import Codes
-from jointpmf.errors import JointPMFError, shown
+from jointpmf.errors import CheckpointError, JointPMFError, seeded_generator, shown
 from jointpmf.fit.settings import Checkpoint
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.marginals.tables import SparseTable
 from jointpmf.model_file import header_and_numbers, with_header
 from jointpmf.output import PathLike, atomic_output, reason_of
-from jointpmf.pmf import JointPMF, seeded_generator
+from jointpmf.pmf import JointPMF
 from jointpmf.rows.source import digest_of, is_digest, parts_of_domain
-from jointpmf.solvers.loop import Arrays
+
+if TYPE_CHECKING:
+    from jointpmf.solvers.loop import Arrays
 
 logger = logging.getLogger("jointpmf")
 
@@ -43,10 +45,6 @@ _FORMAT, _VERSION = "jointpmf checkpoint", "1"
 
 _SAME_START = 1e-6
 """How far two starts of a run may differ: on another processor sums are rounded otherwise."""
-
-
-class CheckpointError(JointPMFError):
-    """A checkpoint that cannot be read or written, for which no other start can make up."""
 
 
 class SavedFit:

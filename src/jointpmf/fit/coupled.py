@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jointpmf.fit.search import Trials
+from jointpmf.fit.settings import Coupled
 from jointpmf.fit.solution import Solution, Start
-from jointpmf.fit.starts import checked_start
 from jointpmf.marginals.orders import can_be_listed
 from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
@@ -33,6 +33,7 @@ from jointpmf.solvers.starts.random import mixed_with_uniform, random_point
 from jointpmf.threads import one_blas_thread
 
 if TYPE_CHECKING:
+    from jointpmf.fit.validation import Judge
     from jointpmf.marginals.marginal_set import MarginalSet
 
 logger = logging.getLogger("jointpmf")
@@ -53,6 +54,15 @@ _AGREEMENT = 1e-6
 _INTERIOR = 0.2
 """Part of the uniform distribution in a closed-form start that is not exact: under noise its
 projection has zeros, which are hard to leave again."""
+
+_MAX_RANK = 20
+"""Ranks up to which marginals are tried."""
+
+_ELBOW = 0.8
+"""Part of the objective below which one more component must bring it."""
+
+_EXACT = 1e-20
+"""An objective that no further component need lower."""
 
 
 class _First(NamedTuple):
@@ -93,7 +103,7 @@ class CoupledFit:
 
         def fit(point: Point, start: Start) -> Solution:
             outcome = iterate(self._solver(problem), point, loop, validation=held_out)
-            return Solution.of(outcome, problem.domain, start)
+            return Solution.of(outcome, JointPMF.at(outcome.point, problem.domain), start)
 
         trials: Trials[Start] = Trials(_score_of(problem, held_out))
         trials.run(_candidates(fit, first, count, problem, generator), partial(_agree, problem))
@@ -106,24 +116,22 @@ class CoupledFit:
         """Return a fit that was interrupted before it had a better start than this one."""
         here = iterate(self._solver(problem), point, Loop(max_iter=0, tol=0.0))
         start = Start("random", "interrupted before it began")
-        return Solution.of(here, problem.domain, start).stopped()
+        return Solution.of(here, JointPMF.at(point, problem.domain), start).stopped()
 
     def _first(
         self, problem: Problem, marginals: MarginalSet | None, generator: np.random.Generator
     ) -> _First:
         """Return where to begin, and why there."""
-        domain, kinds = problem.domain, ("auto", "algebraic", "random")
-        whose = "table's" if marginals is None else "marginals'"
-        start = checked_start(self.start, kinds, domain, problem.rank, whose)
-        if isinstance(start, JointPMF):
-            return _First(Point.of_pmf(start), Start("given", "a JointPMF"), is_certain=True)
+        if not isinstance(self.start, str):
+            return _First(Point.of_pmf(self.start), Start("given", "a JointPMF"), is_certain=True)
         reason = "as asked"
-        if start != "random":
+        if self.start != "random":
             first, reason = _closed_form(problem, marginals, generator)
             if first is not None:
                 return first
             logger.info("random start: %s", reason)
-        return _First(random_point(domain, problem.rank, generator), Start("random", reason))
+        point = random_point(problem.domain, problem.rank, generator)
+        return _First(point, Start("random", reason))
 
 
 def _closed_form(
@@ -205,7 +213,7 @@ def _finished(
 def _is_unique(problem: Problem, generator: np.random.Generator) -> bool | None:
     """Tell whether the marginals determine a model of this rank; warn if they do not."""
     if isinstance(problem, CoupledLeastSquares):
-        curvature = Curvature(problem.domain, problem.subsets, problem.marginal_weights)
+        curvature = problem.curvature
     else:
         n_all = len(problem.domain)
         is_small = can_be_decided(problem.domain, problem.rank)
@@ -220,3 +228,46 @@ def _is_unique(problem: Problem, generator: np.random.Generator) -> bool | None:
             problem.rank,
         )
     return determined
+
+
+@dataclass(frozen=True)
+class TableFit:
+    """How marginals are fitted: the coupled fit, their weights, and what judges it."""
+
+    fit: CoupledFit
+    weighting: Any
+    judge: Judge | None = None
+
+    def run(
+        self, marginals: MarginalSet, rank: int | None, generator: np.random.Generator
+    ) -> Solution:
+        """Return the fit of a rank, or of the rank from which on more components hardly help."""
+        if rank is not None:
+            return self._of_rank(marginals, generator, rank)
+        trials: Trials[int] = Trials(is_tolerant=False)
+        trials.run(self._ranks(marginals, generator), _is_past_the_elbow)
+        *before, last = trials.solutions
+        if before and (trials.is_stopped or last.objective > _ELBOW * before[-1].objective):
+            last = before[-1]
+        return last.stopped() if trials.is_stopped else last
+
+    def _of_rank(
+        self, marginals: MarginalSet, generator: np.random.Generator, rank: int
+    ) -> Solution:
+        problem = CoupledLeastSquares(marginals, rank, self.weighting)
+        held_out = None if self.judge is None else self.judge(rank)
+        found = self.fit.run(problem, marginals, generator, held_out)
+        return replace(found, settings=Coupled(max(map(len, marginals.subsets))))
+
+    def _ranks(
+        self, marginals: MarginalSet, generator: np.random.Generator
+    ) -> Iterator[tuple[int, Callable[[], Solution]]]:
+        for rank in range(1, _MAX_RANK + 1):
+            yield rank, partial(self._of_rank, marginals, generator, rank)
+
+
+def _is_past_the_elbow(trials: Trials[int]) -> bool:
+    """Tell whether the last rank hardly helped, or none need help any more."""
+    *before, last = trials.solutions
+    is_worse = bool(before) and last.objective > _ELBOW * before[-1].objective
+    return is_worse or last.objective <= _EXACT

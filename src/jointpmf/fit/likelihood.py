@@ -82,7 +82,7 @@ class EMFit:
         kernel = neighbour_kernel(source, self.bandwidth) if self.bandwidth else None
         em = EM(source, self.rank, self.prior(source), held_out is None, kernel)
         outcome = iterate(em, point, self.loop, validation=held_out, begin=begun)
-        solution = Solution.of(outcome, source.domain, start)
+        solution = Solution.of(outcome, JointPMF.at(outcome.point, source.domain), start)
         return replace(solution, n_starts=start.n_tried or 1, n_agreed=start.n_agreed)
 
     def prior(self, source: Source | TableRows) -> np.ndarray | None:
@@ -100,7 +100,7 @@ class EMFit:
     def _begin_elsewhere(self, source: Source, generator: np.random.Generator) -> Begin:
         """Return where a fit to rows that are not in memory begins: at the model of a sample."""
         check_levels(source.domain, source.counts)
-        if isinstance(self.start, JointPMF):
+        if not isinstance(self.start, str):
             return begin_at(self.start, source)
         size = self.effort.sample_size(len(source.domain))
         sample = Table.of_codes(*source.sample(size, int(generator.integers(2**31))))
@@ -167,4 +167,5 @@ class EMFit:
             status = Status.STOPPED
         if status is Status.ONE_PASS:
             check_levels(stream.domain, steps.seen)
-        return Solution.of(steps.outcome(status), stream.domain, found.start)
+        outcome = steps.outcome(status)
+        return Solution.of(outcome, JointPMF.at(outcome.point, stream.domain), found.start)

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jointpmf.errors import JointPMFError, one_of, shown, whole_number
+from jointpmf.errors import JointPMFError, one_of
 from jointpmf.fit.checkpoint import generator_and_runs
-from jointpmf.fit.coupled import CoupledFit
+from jointpmf.fit.coupled import CoupledFit, TableFit
 from jointpmf.fit.progress import watched_loop
-from jointpmf.fit.search import Trials
-from jointpmf.fit.settings import Checkpoint, Coupled, Search, checked_search
+from jointpmf.fit.settings import Checkpoint, Search, checked_rank, checked_search
 from jointpmf.fit.solution import Callback, FittedTo, Solution
-from jointpmf.fit.validation import Judge, judge_of_marginals
+from jointpmf.fit.validation import judge_of_marginals
 from jointpmf.marginals.marginal_set import MarginalSet
-from jointpmf.solvers.least_squares import CoupledLeastSquares, marginal_weights
+from jointpmf.solvers.least_squares import marginal_weights
 
 if TYPE_CHECKING:
     import os
-
-    import numpy as np
-
-_MAX_RANK = 20
-"""Ranks up to which marginals are tried."""
-
-_ELBOW = 0.8
-"""Part of the objective below which one more component must bring it."""
-
-_EXACT = 1e-20
-"""An objective that no further component need lower."""
 
 
 def fit_marginals(
@@ -95,6 +81,7 @@ def fit_marginals(
     search = checked_search(search)
     if not search.is_default:
         raise JointPMFError("n_starts and n_average belong to fits to rows")
+    search.check_start(("auto", "algebraic", "random"), marginals.domain, given_rank, "marginals'")
     judge = judge_of_marginals(validation, marginals.domain)
     weights = marginal_weights(marginals, weighting)
     with watched_loop(max_iter, tol, callback, verbose, marginals.domain, (1500, 1e-10)) as loop:
@@ -113,55 +100,3 @@ def fit_marginals(
         fit = CoupledFit(replace(loop, runs=runs), method, search.start)
         solution = TableFit(fit, weighting, judge).run(marginals, given_rank, generator)
     return replace(solution, source=FittedTo("marginals", n_marginals=len(marginals)))
-
-
-def checked_rank(rank: Any) -> int | None:
-    """Return a rank that is a number, or None for "auto"."""
-    if isinstance(rank, str):
-        if rank != "auto":
-            raise JointPMFError(f"the rank must be a whole number or 'auto', not {shown(rank)}")
-        return None
-    return whole_number(rank, "the rank", 1)
-
-
-@dataclass(frozen=True)
-class TableFit:
-    """How marginals are fitted: the coupled fit, their weights, and what judges it."""
-
-    fit: CoupledFit
-    weighting: Any
-    judge: Judge | None = None
-
-    def run(
-        self, marginals: MarginalSet, rank: int | None, generator: np.random.Generator
-    ) -> Solution:
-        """Return the fit of a rank, or of the rank from which on more components hardly help."""
-        if rank is not None:
-            return self._of_rank(marginals, generator, rank)
-        trials: Trials[int] = Trials(is_tolerant=False)
-        trials.run(self._ranks(marginals, generator), _is_past_the_elbow)
-        *before, last = trials.solutions
-        if before and (trials.is_stopped or last.objective > _ELBOW * before[-1].objective):
-            last = before[-1]
-        return last.stopped() if trials.is_stopped else last
-
-    def _of_rank(
-        self, marginals: MarginalSet, generator: np.random.Generator, rank: int
-    ) -> Solution:
-        problem = CoupledLeastSquares(marginals, rank, self.weighting)
-        held_out = None if self.judge is None else self.judge(rank)
-        found = self.fit.run(problem, marginals, generator, held_out)
-        return replace(found, settings=Coupled(max(map(len, marginals.subsets))))
-
-    def _ranks(
-        self, marginals: MarginalSet, generator: np.random.Generator
-    ) -> Iterator[tuple[int, Callable[[], Solution]]]:
-        for rank in range(1, _MAX_RANK + 1):
-            yield rank, partial(self._of_rank, marginals, generator, rank)
-
-
-def _is_past_the_elbow(trials: Trials[int]) -> bool:
-    """Tell whether the last rank hardly helped, or none need help any more."""
-    *before, last = trials.solutions
-    is_worse = bool(before) and last.objective > _ELBOW * before[-1].objective
-    return is_worse or last.objective <= _EXACT

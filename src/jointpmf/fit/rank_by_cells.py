@@ -12,23 +12,25 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trial, Trials
 from jointpmf.fit.settings import Likelihood
 from jointpmf.fit.solution import Solution, Start
-from jointpmf.fit.validation import Split
 from jointpmf.pmf import JointPMF, average
 from jointpmf.point import Point
-from jointpmf.rows.source import Table
 from jointpmf.rows.table import mean_log_likelihood
 from jointpmf.solvers.held_out import Answers, HeldOutCells
 from jointpmf.solvers.loop import Status
 from jointpmf.solvers.ordinal import is_ordered
+
+if TYPE_CHECKING:
+    from jointpmf.fit.likelihood import EMFit
+    from jointpmf.fit.validation import Split
+    from jointpmf.rows.source import Table
 
 _RANKS = {"rows": (10, 20, 40, 80), "factors": (32, 256, 1024, 4096)}
 """Ranks that are tried for each start, upwards; a factor more needs four times the points, and so

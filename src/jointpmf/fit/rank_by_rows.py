@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from jointpmf.data.codes import Codes
 from jointpmf.domain import MISSING
-from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials
-from jointpmf.fit.settings import Likelihood
+from jointpmf.fit.settings import Likelihood, default_smoothing, emphasis_of
 from jointpmf.fit.solution import Solution, Start
-from jointpmf.fit.validation import Judge, Splitter
 from jointpmf.pmf import average
 from jointpmf.point import Point
 from jointpmf.rows.source import Table
@@ -29,10 +27,14 @@ from jointpmf.rows.table import Rows, distinct_codes, mean_log_likelihood
 from jointpmf.solvers.held_out import HeldOut
 from jointpmf.solvers.loop import Status
 
+if TYPE_CHECKING:
+    from jointpmf.fit.likelihood import EMFit
+    from jointpmf.fit.validation import Judge, Splitter
+
 _RANKS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Ranks that are tried, upwards, until they no longer help."""
 
-_SMOOTHINGS = (0.1, 1.0)
+_SMOOTHINGS = (default_smoothing(), 1.0)
 """Smoothing that is tried: more of it where that is better than less."""
 
 _N_TRIED = ((20_000, 10), (100_000, 3))
@@ -59,19 +61,6 @@ _MAX_TRIALS = 1e9
 
 _MIN_ROWS = 10
 """With fewer rows nothing can be held out, and the variables are taken for independent."""
-
-
-def default_smoothing() -> float:
-    """Return the smoothing that is tried first."""
-    return _SMOOTHINGS[0]
-
-
-def emphasis_of(n_others: int) -> int:
-    """Return how often a target counts beside some other variables: for half of them.
-
-    For one cell among many no component would be made otherwise.
-    """
-    return max(round(0.5 * n_others), 1)
 
 
 def fit_by_rows(

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials
 from jointpmf.fit.solution import Solution
-from jointpmf.fit.validation import Split, Splitter
 from jointpmf.pmf import JointPMF, average
 from jointpmf.point import Point
-from jointpmf.rows.source import Table
 from jointpmf.rows.table import mean_log_likelihood
 from jointpmf.solvers.loop import Status
+
+if TYPE_CHECKING:
+    from jointpmf.fit.likelihood import EMFit
+    from jointpmf.fit.validation import Split, Splitter
+    from jointpmf.rows.source import Table
 
 Candidates = Iterator[tuple[str, Callable[[], Solution]]]
 

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointpmf.data.ratings import Ratings
-from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError
 from jointpmf.fit.checkpoint import generator_and_runs
-from jointpmf.fit.coupled import CoupledFit
+from jointpmf.fit.coupled import CoupledFit, TableFit
 from jointpmf.fit.likelihood import EMFit
-from jointpmf.fit.marginals import TableFit, checked_rank
 from jointpmf.fit.memory import Room, bytes_of
 from jointpmf.fit.opening import kept, opened
 from jointpmf.fit.progress import watched_loop
@@ -30,23 +28,24 @@ from jointpmf.fit.settings import (
     Objective,
     Search,
     checked_objective,
+    checked_rank,
     checked_search,
 )
 from jointpmf.fit.solution import Callback, FittedTo, Solution
-from jointpmf.fit.starts import checked_start
 from jointpmf.fit.subsets import fit_counted, fit_subsets
 from jointpmf.fit.unrated import fit_rated_items
 from jointpmf.fit.validation import plain_validation, splitter
 from jointpmf.marginals.orders import are_many, check_countable
-from jointpmf.pmf import JointPMF
 from jointpmf.rows.reading import Batches, FileReading, Reading, Stream, counted_marginals
 from jointpmf.rows.source import Source, Table
 from jointpmf.rows.spool import SpooledRows
-from jointpmf.solvers.loop import Loop
 from jointpmf.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import os
+
+    from jointpmf.domain import Domain
+    from jointpmf.solvers.loop import Loop
 
 logger = logging.getLogger("jointpmf")
 
@@ -176,11 +175,8 @@ class _Asked:
                 raise JointPMFError("n_starts and n_average belong to the objective 'likelihood'")
         elif self.rank is not None and self.objective.target is not None:
             raise JointPMFError("a target needs rank='auto'")
-        if self.rank is None:
-            if isinstance(self.search.start, JointPMF):
-                raise JointPMFError("a start that is a model needs a rank, not rank='auto'")
-            if self.search.n_starts > 1:
-                raise JointPMFError("n_starts needs a rank, not rank='auto'")
+        if self.rank is None and self.search.n_starts > 1:
+            raise JointPMFError("n_starts needs a rank, not rank='auto'")
 
     @property
     def hides_cells(self) -> bool:
@@ -257,7 +253,9 @@ class _Fitting:
         self._check_in_memory("rows that are counted as they are read")
         marginals, n_rows = counted_marginals(reading, objective.order)
         generator, runs = self._generator_and_runs({"marginals": marginals})
-        solution = fit_counted(marginals, self.asked.rank, self._table_fit(runs), generator)
+        solution = fit_counted(
+            marginals, self.asked.rank, self._table_fit(reading.domain, runs), generator
+        )
         assert solution.source is not None
         return replace(solution, source=replace(solution.source, n_rows=n_rows))
 
@@ -300,7 +298,7 @@ class _Fitting:
 
     def _coupled(self, source: Source, runs: Any, generator: np.random.Generator) -> Solution:
         assert isinstance(self.asked.objective, Coupled)
-        fit, fitted = self._table_fit(runs), source
+        fit, fitted = self._table_fit(source.domain, runs), source
         if self.asked.validation is not None:
             assert isinstance(source, Table)
             split = splitter(source, self.asked.validation, is_smoothed=False)(generator)
@@ -363,8 +361,8 @@ class _Fitting:
         """Return how one fit by likelihood is done, with the defaults that the rank implies."""
         asked, objective = self.asked, self._likelihood
         is_auto = asked.rank is None
-        kinds = ("auto", "rows", "factors", "random")
-        start = checked_start(asked.search.start, kinds, domain, asked.rank or 1, "table's")
+        kinds, start = ("auto", "rows", "factors", "random"), asked.search.start
+        asked.search.check_start(kinds, domain, asked.rank, "table's")
         smoothing = objective.smoothing
         if smoothing is None:
             smoothing = 0.01 if asked.hides_cells else 0.0
@@ -378,7 +376,9 @@ class _Fitting:
             asked.search.effort,
         )
 
-    def _table_fit(self, runs: Any) -> TableFit:
+    def _table_fit(self, domain: Domain, runs: Any) -> TableFit:
+        kinds = ("auto", "algebraic", "random")
+        self.asked.search.check_start(kinds, domain, self.asked.rank, "table's")
         loop = replace(self.loop, runs=runs)
         return TableFit(CoupledFit(loop, start=self.asked.search.start), "counts")
 

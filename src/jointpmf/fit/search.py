@@ -12,8 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from jointpmf.errors import JointPMFError
-from jointpmf.fit.checkpoint import CheckpointError
+from jointpmf.errors import CheckpointError, JointPMFError
 from jointpmf.fit.solution import Restart, Solution
 from jointpmf.solvers.loop import Status
 

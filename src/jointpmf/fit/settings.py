@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
 
 if TYPE_CHECKING:
+    from jointpmf.domain import Domain
     from jointpmf.pmf import JointPMF
 
 
@@ -85,6 +86,19 @@ class Coupled:
 Objective = Likelihood | Coupled
 
 
+def default_smoothing() -> float:
+    """Return the smoothing of estimators, which `rank="auto"` tries first too."""
+    return 0.1
+
+
+def emphasis_of(n_others: int) -> int:
+    """Return how often a target counts beside some other variables: for half of them.
+
+    For one cell among many no component would be made otherwise.
+    """
+    return max(round(0.5 * n_others), 1)
+
+
 def checked_objective(objective: Any) -> Objective:
     """Return an objective; "likelihood" and "marginals" are those with their defaults."""
     if isinstance(objective, (Likelihood, Coupled)):
@@ -95,6 +109,15 @@ def checked_objective(objective: Any) -> Objective:
         f"objective must be 'likelihood', 'marginals', a Likelihood or a Coupled, "
         f"not {shown(objective)}"
     )
+
+
+def checked_rank(rank: Any) -> int | None:
+    """Return a rank that is a number, or None for "auto"."""
+    if isinstance(rank, str):
+        if rank != "auto":
+            raise JointPMFError(f"the rank must be a whole number or 'auto', not {shown(rank)}")
+        return None
+    return whole_number(rank, "the rank", 1)
 
 
 @dataclass(frozen=True)
@@ -184,6 +207,23 @@ class Search:
         whole_number(self.n_starts, "n_starts", 1)
         if self.n_average is not None:
             whole_number(self.n_average, "n_average", 1)
+
+    def check_start(
+        self, kinds: tuple[str, ...], domain: Domain, rank: int | None, whose: str
+    ) -> None:
+        """Raise unless the start is one of some kinds, or a model of that rank over that domain."""
+        start = self.start
+        if isinstance(start, str) and start in kinds:
+            return
+        if isinstance(start, str) or not hasattr(start, "factors"):
+            listed = ", ".join(map(repr, kinds))
+            raise JointPMFError(f"start must be {listed} or a JointPMF, not {shown(start)}")
+        if rank is None:
+            raise JointPMFError("a start that is a model needs a rank, not rank='auto'")
+        if start.domain != domain or start.rank != rank:
+            raise JointPMFError(
+                f"the start {start!r} is not of rank {rank} over the {whose} domain"
+            )
 
     @property
     def is_default(self) -> bool:

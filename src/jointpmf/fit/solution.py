@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jointpmf.pmf import JointPMF
 from jointpmf.solvers.loop import Outcome, Status, Step
 
 if TYPE_CHECKING:
     import os
 
-    from jointpmf.domain import Domain
     from jointpmf.fit.settings import Objective
     from jointpmf.marginals.marginal_set import MarginalSet
+    from jointpmf.pmf import JointPMF
 
-Callback = Callable[[Step, JointPMF], Any]
+Callback = Callable[[Step, "JointPMF"], Any]
 """Called after every iteration with its line of history and the model; returning True stops."""
 
 
@@ -160,10 +159,9 @@ class Solution:
     marginals: MarginalSet | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, outcome: Outcome, domain: Domain, start: Start | None = None) -> Solution:
-        """Return where a run ended as a model over a domain."""
-        point, status, objective, history, kkt, validation = outcome
-        pmf = JointPMF.at(point, domain)
+    def of(cls, outcome: Outcome, pmf: JointPMF, start: Start | None = None) -> Solution:
+        """Return where a run ended, with the model there."""
+        _, status, objective, history, kkt, validation = outcome
         return cls(pmf, status, objective, history, start, kkt, validation=validation)
 
     @property

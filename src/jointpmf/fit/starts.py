@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jointpmf.errors import JointPMFError, shown
 from jointpmf.fit.search import Trials
 from jointpmf.fit.solution import Solution, Start
-from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
 from jointpmf.rows.source import Source, Table
 from jointpmf.rows.table import log_likelihoods
@@ -28,8 +26,8 @@ from jointpmf.solvers.starts.of_rows import can_merge, point_at_rows, point_of_m
 from jointpmf.solvers.starts.random import mixed, random_point
 
 if TYPE_CHECKING:
-    from jointpmf.domain import Domain
     from jointpmf.fit.likelihood import EMFit
+    from jointpmf.pmf import JointPMF
     from jointpmf.solvers.loop import Validation
 
 logger = logging.getLogger("jointpmf")
@@ -53,22 +51,6 @@ class Begin(NamedTuple):
     """The sample of the rows on which it was found, if it was."""
 
 
-def checked_start(
-    start: object, kinds: tuple[str, ...], domain: Domain, rank: int, whose: str
-) -> str | JointPMF:
-    """Return a start that is one of some kinds, or a model of that rank over that domain."""
-    if isinstance(start, JointPMF):
-        if start.domain != domain or start.rank != rank:
-            raise JointPMFError(
-                f"the start {start!r} is not of rank {rank} over the {whose} domain"
-            )
-        return start
-    if not isinstance(start, str) or start not in kinds:
-        listed = ", ".join(map(repr, kinds))
-        raise JointPMFError(f"start must be {listed} or a JointPMF, not {shown(start)}")
-    return start
-
-
 def begin_at(pmf: JointPMF, source: Source) -> Begin:
     """Return a start at a given model."""
     return Begin(possible(Point.of_pmf(pmf), source), Start("given", "a JointPMF"))
@@ -79,7 +61,7 @@ def begin_in_memory(
 ) -> Begin:
     """Return where a fit to a table in memory begins."""
     rows, rank = table.rows, fit.rank
-    if isinstance(fit.start, JointPMF):
+    if not isinstance(fit.start, str):
         return begin_at(fit.start, table)
     if fit.start == "auto":
         return _best_start(fit, table, generator, held_out)

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jointpmf.fit.marginals import TableFit
-from jointpmf.fit.settings import Coupled
 from jointpmf.fit.solution import FittedTo, Solution
 from jointpmf.marginals.orders import are_many, n_table_cells
 from jointpmf.rows.source import Source, Table
@@ -20,6 +18,8 @@ from jointpmf.solvers.implicit import ImplicitLeastSquares
 
 if TYPE_CHECKING:
     from jointpmf.data.codes import Codes
+    from jointpmf.fit.coupled import TableFit
+    from jointpmf.fit.settings import Coupled
     from jointpmf.marginals.marginal_set import MarginalSet
 
 logger = logging.getLogger("jointpmf")

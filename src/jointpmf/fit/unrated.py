@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.data.codes import Codes
-from jointpmf.data.ratings import Ratings
 from jointpmf.domain import MISSING, Domain
 from jointpmf.errors import JointPMFError, listing
-from jointpmf.fit.settings import HiddenCells
 from jointpmf.fit.validation import hidden_cells
 from jointpmf.pmf import JointPMF
 from jointpmf.rows.source import Table
 
 if TYPE_CHECKING:
+    from jointpmf.data.ratings import Ratings
+    from jointpmf.fit.settings import HiddenCells
     from jointpmf.fit.solution import Solution
 
 logger = logging.getLogger("jointpmf")
@@ -61,7 +61,7 @@ def with_unrated_items(pmf: JointPMF, ratings: Ratings) -> JointPMF:
 
     Examples
     --------
-    >>> from jointpmf import Variable
+    >>> from jointpmf import Ratings, Variable
     >>> domain = Domain([Variable("Alien", (1, 2)), Variable("Brazil", (1, 2))])
     >>> ratings = Ratings([7, 8, 9], Codes(domain, [[1, -1], [1, -1], [0, -1]]))
     >>> pmf = JointPMF(domain.project(["Alien"]), [1.0], [[[0.5], [0.5]]])

@@ -10,11 +10,11 @@ import numpy as np
 from jointpmf.data.codes import Codes
 from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING
-from jointpmf.errors import whole_number
+from jointpmf.errors import seeded_generator, whole_number
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import progress_bar, watched_loop
 from jointpmf.judge.larger import best_unstopped, enlarged_fits
-from jointpmf.pmf import JointPMF, seeded_generator
+from jointpmf.pmf import JointPMF
 from jointpmf.rows.source import Table, check_table
 from jointpmf.solvers.starts.of_rows import point_of_merged_rows
 from jointpmf.threads import one_blas_thread

@@ -6,19 +6,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jointpmf.data.codes import Codes
-from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError
 from jointpmf.judge.identifiability import known_subsets
 from jointpmf.marginals.marginal_set import MarginalSet
-from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
 from jointpmf.solvers.curvature import Curvature, Tangent
 from jointpmf.solvers.jacobian import positive_rank, whole_tangent
 from jointpmf.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
+    from jointpmf.pmf import JointPMF
 
 Subset = tuple[int, ...]
 

@@ -11,14 +11,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError, whole_number
+from jointpmf.errors import JointPMFError, seeded_generator, whole_number
 from jointpmf.marginals.counting import names_of_order, positions_of
 from jointpmf.marginals.marginal_set import MarginalSet
-from jointpmf.pmf import JointPMF, seeded_generator
 from jointpmf.point import Point
 from jointpmf.solvers.curvature import Curvature
 from jointpmf.solvers.jacobian import (
@@ -27,6 +27,9 @@ from jointpmf.solvers.jacobian import (
     count_equations,
     jacobian_rank,
 )
+
+if TYPE_CHECKING:
+    from jointpmf.pmf import JointPMF
 
 Subset = tuple[int, ...]
 

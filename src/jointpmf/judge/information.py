@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -12,8 +12,10 @@ from scipy.special import entr
 
 from jointpmf.data.codes import Codes
 from jointpmf.errors import JointPMFError, whole_number
-from jointpmf.pmf import JointPMF
 from jointpmf.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from jointpmf.pmf import JointPMF
 
 MAX_EXACT_CELLS = 2**22
 """Joint tables of at most this many cells are summed exactly; larger ones are sampled."""

@@ -15,14 +15,13 @@ from jointpmf.data.codes import checked_weights
 from jointpmf.data.decode import table_of
 from jointpmf.data.encode import encode
 from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError, one_of, shown, whole_number
+from jointpmf.errors import JointPMFError, one_of, seeded_generator, shown, whole_number
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import in_stage, progress_bar, watched_loop
 from jointpmf.fit.settings import Likelihood, checked_objective
 from jointpmf.fit.validation import Judge, cells_of, drawn_rows, is_fraction, splitter
 from jointpmf.judge.larger import fit_larger
 from jointpmf.judge.summary import CRITERIA, information_criteria, n_free_parameters
-from jointpmf.pmf import JointPMF, seeded_generator
 from jointpmf.point import Point
 from jointpmf.rows.source import Table, check_table
 from jointpmf.rows.table import Rows, TableRows, log_likelihoods, mean_log_likelihood
@@ -31,6 +30,7 @@ from jointpmf.threads import one_blas_thread
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
     from jointpmf.fit.solution import Callback, Solution
+    from jointpmf.pmf import JointPMF
 
 logger = logging.getLogger("jointpmf")
 

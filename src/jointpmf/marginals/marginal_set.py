@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointpmf.data.codes import checked_weights
-from jointpmf.data.encode import encode
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, listing
 from jointpmf.marginals.counting import Subset, count_tables, names_of_order, positions_of
@@ -181,6 +180,8 @@ class MarginalSet:
         >>> pairs[0].table.round(2).tolist(), pairs[0].n_obs
         ([[0.33, 0.0], [0.0, 0.67]], 3.0)
         """
+        from jointpmf.data.encode import encode
+
         codes = encode(table, domain, bins=bins, unknown=unknown, max_levels=max_levels)
         names = names_of_order(codes.domain, order) if subsets is None else subsets
         positions = positions_of(codes.domain, names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from jointpmf.data.decode import filled
 from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING, Variable
 from jointpmf.errors import JointPMFError, listing, seeded_generator, shown
-from jointpmf.pmf import JointPMF
 from jointpmf.probabilities import cumulative
 from jointpmf.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from jointpmf.pmf import JointPMF
 
 STRATEGIES = ("mode", "median", "expectation", "sample")
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 import numpy as np
 
 from jointpmf.data.codes import Codes
-from jointpmf.domain import Domain
 from jointpmf.marginals.counting import Subset, count_tables, names_of_order
 from jointpmf.marginals.counts import MarginalCounts
-from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.marginals.orders import check_countable
 from jointpmf.marginals.tables import Table, add
 from jointpmf.rows.source import digest_of
@@ -30,6 +28,10 @@ from jointpmf.rows.table import (
     row_hashes,
     rows_of_codes,
 )
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
+    from jointpmf.marginals.marginal_set import MarginalSet
 
 
 @dataclass(frozen=True)

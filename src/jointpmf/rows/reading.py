@@ -14,14 +14,14 @@ from jointpmf.data.encode import encode
 from jointpmf.data.file_codes import codes_in
 from jointpmf.data.file_levels import learned_domain
 from jointpmf.data.levels import LevelCollector, LevelRules
-from jointpmf.data.table_files import TableFile
 from jointpmf.errors import JointPMFError, listing, shown
 from jointpmf.marginals.counting import names_of_order
 from jointpmf.marginals.counts import MarginalCounts
-from jointpmf.marginals.marginal_set import MarginalSet
 
 if TYPE_CHECKING:
+    from jointpmf.data.table_files import TableFile
     from jointpmf.domain import Domain
+    from jointpmf.marginals.marginal_set import MarginalSet
 
 
 _BATCH_LEVELS = LevelRules(

@@ -11,11 +11,11 @@ import numpy as np
 
 from jointpmf.data.codes import Codes
 from jointpmf.errors import JointPMFError, listing
-from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.rows.table import ExpectedCounts, TableRows, rows_of_codes
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
+    from jointpmf.marginals.marginal_set import MarginalSet
 
 
 class Source(Protocol):
@@ -124,6 +124,8 @@ class Table:
 
     def marginals(self, order: int) -> MarginalSet:
         """Return all marginals of an order."""
+        from jointpmf.marginals.marginal_set import MarginalSet
+
         return MarginalSet.from_table(self.codes, order, self.weights)
 
     def taken(self, which: np.ndarray) -> Table:

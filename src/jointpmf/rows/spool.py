@@ -10,16 +10,18 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
 from jointpmf.data.codes import Codes, code_dtype
-from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError
 from jointpmf.output import reason_of
 from jointpmf.rows.parts import Part, PartedRows, S, Task
 from jointpmf.rows.table import ColumnRows
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
 
 _BYTES_BESIDE = 16
 """What a row takes of a block's memory beside its codes: a weight and a log-likelihood."""
@@ -46,6 +48,7 @@ class Spool:
 
     Examples
     --------
+    >>> from jointpmf import Domain
     >>> domain = Domain.of_sizes([2, 2])
     >>> with Spool(domain) as spool:
     ...     spool.add(Codes(domain, np.array([[0, 1], [1, -1]])))

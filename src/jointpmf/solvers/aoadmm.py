@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from jointpmf.point import Point
 from jointpmf.solvers.admm import BlockResult, solve_block
-from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.least_squares import CANCELLATION, Block, CoupledLeastSquares
 from jointpmf.solvers.loop import Arrays, State
+
+if TYPE_CHECKING:
+    from jointpmf.point import Point
+    from jointpmf.solvers.implicit import ImplicitLeastSquares
 
 INNER_ITER = 200
 """Steps of ADMM that one visit to a block may take."""

@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jointpmf.compiled import grams as kernels
-from jointpmf.domain import Domain
-from jointpmf.point import Point
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
+    from jointpmf.point import Point
 
 
 class Curvature:

@@ -7,14 +7,17 @@ From two steps the third point is extrapolated (eq. 22) and taken if it is bette
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import sparray
 
 from jointpmf.compiled.panels import aligned_zeros
-from jointpmf.point import Point
-from jointpmf.rows.table import AnyRows
 from jointpmf.solvers.loop import Arrays, State
+
+if TYPE_CHECKING:
+    from jointpmf.point import Point
+    from jointpmf.rows.table import AnyRows
 
 _SMALLEST = 1e-30
 """Smaller probabilities become zero. Were it smaller, products of fewer cells would be safe from

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from jointpmf.data.codes import Codes
 from jointpmf.domain import MISSING
-from jointpmf.pmf import posterior_of_rows
-from jointpmf.point import Point
+from jointpmf.evidence import posterior_of_rows
 from jointpmf.rows.table import Expectation, Rows
 from jointpmf.threads import row_blocks, run_all
+
+if TYPE_CHECKING:
+    from jointpmf.point import Point
 
 PATIENCE = 10
 """Iterations without improvement after which a fit ends."""

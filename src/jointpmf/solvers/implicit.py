@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,10 +26,12 @@ from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError
 from jointpmf.marginals.counting import count_tables
 from jointpmf.marginals.tables import SparseTable, Table, TableLimits
-from jointpmf.point import Point
 from jointpmf.rows.table import ColumnRows, distinct_codes
 from jointpmf.solvers.least_squares import Block
 from jointpmf.solvers.symmetric import SymmetricSums
+
+if TYPE_CHECKING:
+    from jointpmf.point import Point
 
 Subset = tuple[int, ...]
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,10 +26,13 @@ from jointpmf.compiled import least_squares as kernels
 from jointpmf.compiled.panels import aligned_zeros, padded_width, panels
 from jointpmf.compiled.sparse import add_sparse_product, sparse_cost
 from jointpmf.errors import JointPMFError, listing
-from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.marginals.tables import CompressedRows, SparseTable, Table, matrix_shape
-from jointpmf.point import Point
+from jointpmf.solvers.curvature import Curvature, CurvatureAtPoint
 from jointpmf.threads import run_all
+
+if TYPE_CHECKING:
+    from jointpmf.marginals.marginal_set import MarginalSet
+    from jointpmf.point import Point
 
 STACK_BELOW = 2**15
 """Tables of fewer cells are copied into one stack with their neighbours."""
@@ -247,6 +250,15 @@ class CoupledLeastSquares:
         self._join(self._tails, self._tails.all, self._tail_joint)
         self._is_current = True
         yield Block(None, self._gram(self._all_subsets, -1, self._ones), self._weight_cross())
+
+    @cached_property
+    def curvature(self) -> Curvature:
+        """What JᵀJ is made from, at any point."""
+        return Curvature(self.domain, self.subsets, self.marginal_weights)
+
+    def curvature_at(self, point: Point) -> CurvatureAtPoint:
+        """Return JᵀJ at a point."""
+        return self.curvature.at(point)
 
     def _load(self, point: Point) -> None:
         """Bring everything that depends on the factors alone up to date, if it is not already."""

@@ -6,15 +6,18 @@ Sweeps are cheap and rarely go astray; second order is quick at the end.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jointpmf.point import Point
 from jointpmf.solvers.aoadmm import AOADMM
-from jointpmf.solvers.implicit import ImplicitLeastSquares
-from jointpmf.solvers.least_squares import CoupledLeastSquares
-from jointpmf.solvers.loop import Arrays, Solver, State
 from jointpmf.solvers.newton import Newton, NewtonState
+
+if TYPE_CHECKING:
+    from jointpmf.point import Point
+    from jointpmf.solvers.implicit import ImplicitLeastSquares
+    from jointpmf.solvers.least_squares import CoupledLeastSquares
+    from jointpmf.solvers.loop import Arrays, Solver, State
 
 _FEW_SWEEPS, _MANY_SWEEPS, _MANY_PARAMETERS = 20, 100, 1000
 """Sweeps before second order takes over: the second number for models of more parameters than the

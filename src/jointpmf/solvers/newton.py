@@ -7,8 +7,8 @@ only if the objective falls. The damping follows how well the quadratic model pr
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
@@ -17,14 +17,15 @@ from scipy.sparse.linalg import LinearOperator, cg
 from jointpmf.compiled.simplex import project_point
 from jointpmf.point import Point
 from jointpmf.solvers.curvature import (
-    Curvature,
     CurvatureAtPoint,
     Tangent,
     pivot_of_each_parameter,
 )
-from jointpmf.solvers.implicit import ImplicitCurvature, ImplicitLeastSquares
-from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.solvers.loop import Arrays, State
+
+if TYPE_CHECKING:
+    from jointpmf.solvers.implicit import ImplicitLeastSquares
+    from jointpmf.solvers.least_squares import CoupledLeastSquares
 
 LARGEST_FACTORISED = 4000
 """Parameters up to which JᵀJ is formed and factorised; beyond, conjugate gradients."""
@@ -60,12 +61,7 @@ class Newton:
         self.problem = problem
         self.domain = problem.domain
         self.floor, self.resolution = problem.floor, problem.resolution
-        self.curvature_at: Callable[[Point], CurvatureAtPoint | ImplicitCurvature]
-        if isinstance(problem, ImplicitLeastSquares):
-            self.curvature_at = problem.curvature_at
-        else:
-            subsets, weights = problem.subsets, problem.marginal_weights
-            self.curvature_at = Curvature(problem.domain, subsets, weights).at
+        self.curvature_at = problem.curvature_at
 
     def start(self, point: Point) -> NewtonState:
         """Return the state at a feasible point."""

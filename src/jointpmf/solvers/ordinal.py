@@ -7,16 +7,18 @@ distribution of every variable there, are the components of a start.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import block_diag, csr_array, eye_array, sparray
 from scipy.special import ndtri
 
-from jointpmf.domain import Domain, Variable
 from jointpmf.errors import JointPMFError
 from jointpmf.point import Point
 from jointpmf.rows.table import Rows, TableRows
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain, Variable
 
 LEAST_POPULAR = 1e-4
 """What is added to the popularity of every level: one that was never seen may be a neighbour."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.data.codes import Codes
-from jointpmf.point import Point
 from jointpmf.rows.table import ColumnRows, Stacks, TableRows, marginal_of_counts
 from jointpmf.solvers.em import feasible_stack
 from jointpmf.solvers.loop import Outcome, Status, Step
@@ -21,6 +20,7 @@ from jointpmf.threads import row_blocks
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
+    from jointpmf.point import Point
 
 _FORGETTING = 0.6
 """A step counts for its part of all rows to this power, which is more than its part."""

@@ -10,8 +10,8 @@ import numpy as np
 from jointpmf.data.codes import Codes
 from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING
-from jointpmf.errors import JointPMFError
-from jointpmf.pmf import JointPMF, seeded_generator
+from jointpmf.errors import JointPMFError, seeded_generator
+from jointpmf.pmf import JointPMF
 from jointpmf.show.plots.canvas import BLUE, GREY, check_kind, drawing
 
 if TYPE_CHECKING:

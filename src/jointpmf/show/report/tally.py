@@ -12,9 +12,9 @@ from jointpmf.data.codes import Codes, checked_weights
 from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING
 from jointpmf.errors import JointPMFError
+from jointpmf.evidence import posterior_of_rows
 from jointpmf.judge.summary import component_entropies
 from jointpmf.marginals.counts import MarginalCounts
-from jointpmf.pmf import posterior_of_rows
 from jointpmf.show.report.comparison import compared_pairs
 
 if TYPE_CHECKING:

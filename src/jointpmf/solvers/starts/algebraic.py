@@ -13,15 +13,17 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, islice, product
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from jointpmf.compiled.simplex import project_point
-from jointpmf.domain import Domain
-from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.point import Point
-from jointpmf.solvers.least_squares import CoupledLeastSquares
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
+    from jointpmf.marginals.marginal_set import MarginalSet
+    from jointpmf.solvers.least_squares import CoupledLeastSquares
 
 Groups = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 

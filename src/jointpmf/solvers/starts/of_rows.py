@@ -6,13 +6,17 @@ steps merges those that lose least by it: every component of the truth has had a
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from jointpmf.domain import Domain
 from jointpmf.point import Point
-from jointpmf.rows.table import TableRows
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.starts.random import mixed
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
+    from jointpmf.rows.table import TableRows
 
 _SURPLUS, _SURPLUS_STEPS = 2, 5
 """How many times the rank merging begins with, and the EM steps before it."""
