@@ -1,7 +1,7 @@
 """Model files: safetensors with the domain as JSON metadata. Nothing in a file is ever executed.
 
-What is in a file, byte by byte, is in docs/format.md. Writing is atomic, for models and for
-everything else that the command writes; reading believes nothing that it has not checked.
+docs/format.md describes a file byte by byte. A file is written whole or not at all, and everything
+in it is checked when it is read.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from jointpmf.domain import Domain, Variable
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.output import PathLike, atomic_output, reason_of
 
-FORMAT, VERSION = "jointpmf", "1"
+_FORMAT, _VERSION = "jointpmf", "1"
 
-FEASIBLE = 1e-9
+_FEASIBLE = 1e-9
 """How far sums in a file may be from one."""
 
-MAX_HEADER = 100_000_000
-"""Bytes of a header, at most; safetensors itself has the same limit."""
+_MAX_HEADER = 100_000_000
+"""The longest header, in bytes; safetensors has the same limit."""
 
-READ_AT_ONCE = 2**24
-"""Bytes that are asked for at a time, so that a size that is only claimed costs nothing."""
+_READ_AT_ONCE = 2**24
+"""Bytes read at a time, so that a false size in a header allocates no memory."""
 
-MICROSECOND = datetime.timedelta(microseconds=1)
+_MICROSECOND = datetime.timedelta(microseconds=1)
 
-TIMES: dict[str, Any] = {
+_TIMES: dict[str, Any] = {
     "datetime": datetime.datetime,  # before date, of which it is a kind
     "date": datetime.date,
     "time": datetime.time,
@@ -46,7 +46,7 @@ TIMES: dict[str, Any] = {
 
 
 class ModelFile(NamedTuple):
-    """What a model file holds: the model, and in words how it was fitted."""
+    """What a model file holds: the model, and texts about how it was fitted."""
 
     domain: Domain
     weights: np.ndarray
@@ -104,8 +104,8 @@ def model_bytes(
     tensors = {"weights": np.ascontiguousarray(weights)}
     tensors |= {f"factor.{n}": np.ascontiguousarray(factor) for n, factor in enumerate(factors)}
     metadata = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": _FORMAT,
+        "version": _VERSION,
         "domain": domain_to_json(domain),
         "about": json.dumps(_checked_about(about or {}), ensure_ascii=False),
     }
@@ -114,13 +114,13 @@ def model_bytes(
 
 
 def header_and_numbers(content: bytes) -> tuple[dict[str, Any], bytes]:
-    """Return what a safetensors file says of its numbers, and the bytes of those."""
+    """Return the header of a safetensors file, and the bytes of its numbers."""
     end = 8 + int.from_bytes(content[:8], "little")
     return json.loads(content[8:end]), content[end:]
 
 
 def with_header(header: Mapping[str, Any], numbers: bytes) -> bytes:
-    """Return a safetensors file; its header is sorted, so that the same gives the same bytes."""
+    """Return a safetensors file; its header is sorted, so that equal models give equal bytes."""
     text = json.dumps(header, sort_keys=True, ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)  # the numbers begin where a float64 may
     return len(text).to_bytes(8, "little") + text + numbers
@@ -136,7 +136,7 @@ def _checked_about(about: Any) -> dict[str, str]:
 
 
 def _checksum(metadata: Mapping[str, str], tensors: Mapping[str, np.ndarray]) -> str:
-    """Return the SHA-256 of all that the file says, whatever the order it is stored in."""
+    """Return the SHA-256 of everything in the file, in an order of its own."""
     digest = hashlib.sha256()
     for text in (metadata["domain"], metadata["about"]):
         digest.update(hashlib.sha256(text.encode()).digest())
@@ -161,7 +161,7 @@ def read_model(path: PathLike) -> tuple[Domain, np.ndarray, list[np.ndarray]]:
 
 
 def read_about(path: PathLike) -> dict[str, str]:
-    """Return what a model file says about how the model was fitted: nothing, or text by topic.
+    """Return what a model file says about how the model was fitted: texts by topic, or nothing.
 
     Examples
     --------
@@ -199,10 +199,10 @@ def read_model_file(source: PathLike | BinaryIO) -> ModelFile:
 
 
 def _content_of(file: BinaryIO, name: PathLike) -> bytes:
-    """Return the bytes of a model file: as many as its header says, if there are so many."""
+    """Return the bytes of a model file, as many as its header claims or fewer."""
     prefix = file.read(8)
     length = int.from_bytes(prefix, "little")
-    if len(prefix) < 8 or not 2 <= length <= MAX_HEADER:
+    if len(prefix) < 8 or not 2 <= length <= _MAX_HEADER:
         raise JointPMFError(f"{name} is not a model file: it does not begin with a header")
     header = _read(file, length)
     end = _claimed_end(_header_of(header, name))
@@ -211,7 +211,7 @@ def _content_of(file: BinaryIO, name: PathLike) -> bytes:
         raise JointPMFError(
             f"{name} is not a whole model file: its header and its length contradict each other"
         )
-    return prefix + header + _read(file, end + 1)  # one more, which should not be there
+    return prefix + header + _read(file, end + 1)  # a byte more, to notice what should not be there
 
 
 def _header_of(header: bytes, name: PathLike) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def _claimed_end(header: dict[str, Any]) -> int | None:
 
 
 def _size_of(file: BinaryIO) -> int | None:
-    """Return the length of a file on disk; None for a pipe, whose end nobody knows."""
+    """Return the length of a file on disk; None for a pipe, which has none."""
     try:
         status = os.fstat(file.fileno())
     except OSError:
@@ -244,7 +244,7 @@ def _size_of(file: BinaryIO) -> int | None:
 
 def _read(file: BinaryIO, count: int) -> bytes:
     parts: list[bytes] = []
-    while count > 0 and (part := file.read(min(count, READ_AT_ONCE))):
+    while count > 0 and (part := file.read(min(count, _READ_AT_ONCE))):
         parts.append(part)
         count -= len(part)
     return b"".join(parts)
@@ -269,12 +269,12 @@ def _parsed(content: bytes, name: PathLike) -> ModelFile:
 def _metadata_of(content: bytes, name: PathLike) -> dict[str, str]:
     length = int.from_bytes(content[:8], "little")
     metadata = _header_of(content[8 : 8 + length], name).get("__metadata__")
-    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+    if not isinstance(metadata, dict) or metadata.get("format") != _FORMAT:
         raise JointPMFError(f"{name} is not a jointpmf model")
-    if metadata.get("version") != VERSION:
+    if metadata.get("version") != _VERSION:
         raise JointPMFError(
             f"{name} has format version {shown(metadata.get('version'))}; "
-            f"this library reads {VERSION!r}"
+            f"this library reads {_VERSION!r}"
         )
     return metadata
 
@@ -297,7 +297,7 @@ def _checked_tensors(
             )
         if tensor.dtype != np.float64 or not np.isfinite(tensor).all() or (tensor < 0).any():
             raise JointPMFError(f"{name} holds something else than probabilities for {what!r}")
-        if (np.abs(tensor.sum(axis=0) - 1) > FEASIBLE).any():
+        if (np.abs(tensor.sum(axis=0) - 1) > _FEASIBLE).any():
             raise JointPMFError(f"the probabilities of {what!r} in {name} do not sum to one")
     return tensors["weights"], [tensors[key] for key in keys[1:]]
 
@@ -365,10 +365,10 @@ def _level_to_json(name: str, level: Any) -> Any:
     if isinstance(level, (str, bool, int, float)):
         return level
     if isinstance(level, datetime.timedelta):
-        return {"microseconds": level // MICROSECOND}
+        return {"microseconds": level // _MICROSECOND}
     if isinstance(level, Decimal):
         return {"decimal": str(level)}
-    for kind, time in TIMES.items():
+    for kind, time in _TIMES.items():
         if isinstance(level, time):
             return {kind: level.isoformat()}
     raise JointPMFError(f"level {shown(level)} of {name!r} cannot be written to a file; use text")
@@ -379,10 +379,10 @@ def _level_from_json(level: Any) -> Any:
         return level
     ((kind, content),) = level.items()
     if kind == "microseconds":
-        return content * MICROSECOND
+        return content * _MICROSECOND
     if kind == "decimal":
         return Decimal(content)
-    return TIMES[kind].fromisoformat(content)
+    return _TIMES[kind].fromisoformat(content)
 
 
 def _edge_to_json(edge: float) -> float | str:

@@ -15,9 +15,9 @@ PathLike = str | os.PathLike[str]
 
 @contextmanager
 def atomic_output(path: PathLike) -> Iterator[BinaryIO]:
-    """Give a file to write to, which takes its name when all is written and not before.
+    """Give a file to write to, which takes its name only when all is written.
 
-    A device or a pipe is written to as it is: it has no content to keep.
+    A device or a pipe is written to directly: it has no old content to protect.
 
     Examples
     --------

@@ -15,11 +15,11 @@ from jointpmf.domain import MISSING, Variable
 from jointpmf.errors import JointPMFError, listing, shown
 
 Bins = Mapping[str, "int | Sequence[float]"] | int
-"""How to cut: by column; or a number of parts for all columns of too many different numbers."""
+"""How to cut: by column, or one number of bins for all columns of too many distinct numbers."""
 
 
 def bins_by_name(bins: Bins | None, names: Sequence[str]) -> Mapping[str, int | Sequence[float]]:
-    """Return how to cut each column that is named, after checking that it is one."""
+    """Return how to cut each column that `bins` names, after checking that it exists."""
     is_number = isinstance(bins, (int, np.integer)) and not isinstance(bins, bool)
     if bins is None or (is_number and bins > 0):  # type: ignore[operator]
         return {}
@@ -123,7 +123,7 @@ def _given_edges(name: str, bins: Any) -> np.ndarray:
 
 
 def _bin_value(cells: np.ndarray, edges: np.ndarray) -> float:
-    """Return the mean of what fell in a bin; of an empty one, its middle or its finite end."""
+    """Return the mean of a bin's cells; for an empty bin, its middle or its finite end."""
     if len(cells):
         return float(cells.mean())
     finite = edges[np.isfinite(edges)]
@@ -131,7 +131,7 @@ def _bin_value(cells: np.ndarray, edges: np.ndarray) -> float:
 
 
 def _bin_labels(edges: np.ndarray) -> tuple[str, ...]:
-    """Return a text for every bin, with as many digits as it takes to tell the edges apart."""
+    """Return a text for every bin, with enough digits to distinguish the edges."""
     digits = next((d for d in range(3, 17) if len({f"{e:.{d}g}" for e in edges}) == len(edges)), 17)
     text = [f"{edge:.{digits}g}" for edge in edges]
     labels = [f"{low}..{high}" for low, high in pairwise(text)]

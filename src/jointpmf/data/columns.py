@@ -324,7 +324,7 @@ def _are_numbers(cells: np.ndarray) -> bool:
 
 
 def _is_dense(cells: np.ndarray) -> bool:
-    """Tell whether cells are integers that lie closer together than there are cells."""
+    """Tell whether cells are integers whose range is smaller than their number."""
     whole = cells.dtype.kind in "iu" and len(cells) > 0
     return whole and int(cells.max()) - int(cells.min()) < len(cells)
 

@@ -37,7 +37,7 @@ logger = logging.getLogger("jointpmf")
 
 @dataclass(frozen=True)
 class Source:
-    """Whose data they are, what may be done with them, and what to cite.
+    """Who published the data, under which licence, and what to cite.
 
     Examples
     --------
@@ -280,7 +280,7 @@ def _rounded(numbers: np.ndarray) -> np.ndarray:
 
 
 def _movies_of(genre: str, movies: pl.DataFrame) -> pl.DataFrame:
-    """Return the movies of a genre, however it is spelt."""
+    """Return the movies of a genre, in upper or lower case."""
     genres = movies["genres"].str.split("|")
     known = sorted(set(genres.explode().drop_nulls()) - {_NO_GENRE})
     wanted = genre.casefold() if isinstance(genre, str) else None

@@ -60,7 +60,7 @@ ARCHIVES = {
         ),
     ),
 }
-"""What can be downloaded, with the sum that it must have."""
+"""What can be downloaded, and the SHA-256 sum that it must have."""
 
 
 def _root(data_home: Any) -> Path | None:
@@ -97,7 +97,7 @@ def first_file(folders: Iterable[Path], names: Iterable[str]) -> Path | None:
 
 
 def publisher_file(key: str, folder: str, data_home: Any) -> Path:
-    """Return the publisher's file: from the folder if it is there and whole, or downloaded."""
+    """Return the publisher's file, from the folder if it is there undamaged, or downloaded."""
     if key not in ARCHIVES:
         raise JointPMFError(
             f"{key!r} cannot be downloaded: put a folder {folder!r} with ratings.csv and "
@@ -146,7 +146,7 @@ def _downloaded(archive: Archive, folder: Path | None) -> Path:
 
 
 def _checked(download: Callable[..., Any], archive: Archive) -> Callable[..., None]:
-    """Return a downloader for pooch that says what is wrong with the file it got."""
+    """Return a downloader for pooch that names what is wrong with a file."""
 
     def checked(address: str, file: str, _: Any) -> None:
         download(address, file, None)
@@ -173,7 +173,7 @@ def _not_downloaded(archive: Archive, address: str, error: OSError) -> JointPMFE
 
 @contextmanager
 def _quiet(other: logging.Logger) -> Iterator[None]:
-    """Keep another library from writing to stderr what it does."""
+    """Keep another library from logging to stderr."""
     level = other.level
     other.setLevel(logging.WARNING)
     try:

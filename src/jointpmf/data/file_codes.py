@@ -88,7 +88,7 @@ def codes_in(table: TableFile, domain: Domain) -> Iterator[Codes]:
 
 
 class _Coder:
-    """What gives the cells of a column their codes, and remembers those that it has met."""
+    """Gives the cells of a column their codes, and remembers the cells it has met."""
 
     def __init__(self, variable: Variable) -> None:
         self.variable = variable
@@ -96,7 +96,7 @@ class _Coder:
         self._codes: list[int] = []
 
     def codes(self, column: pl.Series, first_row: int) -> np.ndarray:
-        """Return the codes of a column's cells; the row of the first is for messages."""
+        """Return the codes of a column's cells; messages count rows from `first_row`."""
         if self.variable.edges is not None:
             levels = _as_levels(column, self.variable, "error", first_row)
             return encode(levels.to_frame(), Domain([self.variable])).columns[0]

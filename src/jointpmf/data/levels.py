@@ -227,7 +227,7 @@ class ColumnNumbers:
 
 
 def _found_in(column: Column, rules: LevelRules) -> ColumnLevels | ColumnNumbers:
-    """Return what a column, or a part of it, tells of its variable."""
+    """Return the levels of a column, or its numbers if it is to be cut."""
     bins = rules.bins.get(column.name)
     is_continuous = rules.other_bins is not None and column.holds_numbers
     if bins is None and is_continuous and len(column.distinct) > rules.max_numbers:

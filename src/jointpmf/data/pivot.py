@@ -200,7 +200,7 @@ def _item_names(items: Sequence[Any]) -> list[str]:
 
 
 def _name_of(item: Any) -> str:
-    """Return an item's id as text; whole numbers that a hole in the column made floats, as such."""
+    """Return an item's id as text; 7.0, as pandas has it beside a missing id, is "7"."""
     return str(int(item)) if isinstance(item, float) and item.is_integer() else str(item)
 
 

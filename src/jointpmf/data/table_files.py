@@ -28,7 +28,7 @@ from jointpmf.errors import JointPMFError
 from jointpmf.output import reason_of
 
 _HEAD_BYTES = 2**16
-"""Bytes by which it is told what a file is."""
+"""Bytes from the beginning of a file, by which its kind and its columns are found."""
 
 _MISSING_TEXTS = ("NA", "NaN", "nan", "null")
 """Cells of CSV files that are missing, besides empty ones."""
@@ -54,7 +54,7 @@ class TableFile:
 
     path: str
     name: str
-    """What the user calls it; not the path where it was read from a pipe."""
+    """What the user calls it, which is not the path if it came from a pipe."""
     missing: tuple[str, ...] = _MISSING_TEXTS
     batch_cells: int = 2**21
     """Cells of a batch that Polars reads itself: of Parquet and zstandard files."""
@@ -63,7 +63,7 @@ class TableFile:
 
     @cached_property
     def kind(self) -> str:
-        """One of csv, tsv, parquet, ndjson: by the file's name, else by what it begins with."""
+        """One of csv, tsv, parquet, ndjson: by the file's name, or else by its first bytes."""
         return kind_of(self.name)[0] or self._kind_inside()
 
     @property
@@ -124,7 +124,7 @@ class TableFile:
 
     @property
     def is_read_ahead(self) -> bool:
-        """Whether only Polars can unpack it (zstandard), which then reads far ahead."""
+        """Whether it is packed so that only Polars can read it (zstandard), far ahead."""
         with _reading(self.name):
             return self._begins_with(b"\x28\xb5\x2f\xfd")
 
@@ -265,7 +265,7 @@ class TableFolder(TableFile):
 
 
 def _common_type(first: Any, second: Any, where: str) -> Any:
-    """Return a type that holds the cells of two columns of numbers, or of two that are alike."""
+    """Return a type for the cells of both columns: of numbers, or of equal types."""
     if first == second or second == pl.Null:
         return first
     if first == pl.Null:
@@ -277,7 +277,7 @@ def _common_type(first: Any, second: Any, where: str) -> Any:
 
 
 def kind_of(name: str) -> tuple[str | None, str]:
-    """Return a file's kind and compression by its name; None where that does not tell."""
+    """Return a file's kind, or None if its name does not say it, and its compression."""
     stem, last = os.path.splitext(name.lower())
     compression = _COMPRESSIONS.get(last, "uncompressed")
     kind = _KINDS.get(os.path.splitext(stem)[1] if last in _COMPRESSIONS else last)
@@ -286,7 +286,7 @@ def kind_of(name: str) -> tuple[str | None, str]:
 
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
-    """Turn what goes wrong while a file is read into a sentence."""
+    """Turn an error while a file is read into one sentence."""
     try:
         yield
     except pl.exceptions.NoDataError:
@@ -307,7 +307,7 @@ def _why(message: str) -> str:
 
 @contextmanager
 def open_table(path: str, missing: Iterable[str] = (), **sizes: int) -> Iterator[TableFile]:
-    """Give the table at a path, or on stdin for `-`; what comes from a pipe is kept on disk.
+    """Give the table at a path, or on stdin for `-`; a pipe is copied to disk first.
 
     `missing` are more texts that mean missing; `sizes` are those of a batch, as in `TableFile`.
 

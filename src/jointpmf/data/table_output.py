@@ -17,7 +17,7 @@ from jointpmf.output import atomic_output
 
 
 def check_output(path: str) -> None:
-    """Raise unless the name of a file tells what kind of table to write.
+    """Raise if the name of a file does not say what kind of table to write.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def check_output(path: str) -> None:
 
 @contextmanager
 def table_output(path: str, as_json: bool = False) -> Iterator[Callable[[pl.DataFrame], None]]:
-    """Give what writes batches of rows to a file, or to stdout for `-`, as the name says.
+    """Give a function that writes batches of rows to a file, or to stdout for `-`.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def _batch_writer(
 
 @dataclass
 class _CsvWriter:
-    """Batches below each other: compressed ones too may simply follow one another."""
+    """Writes batches below each other; compressed ones may simply follow one another."""
 
     file: BinaryIO
     separator: str

@@ -34,7 +34,7 @@ def typed_texts(texts: list[str]) -> list[Any]:
 
 
 def as_numbers(column: pl.Series) -> pl.Series:
-    """Return texts as numbers if all of them are; a column without any cell is of any type."""
+    """Return a column of texts as numbers, if all of them are, or if it has no cell at all."""
     if column.dtype not in (pl.String, pl.Null):
         return column
     texts = column.cast(pl.String).str.strip_chars()

@@ -28,7 +28,7 @@ logger = logging.getLogger("jointpmf")
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Two marginals that tell different things of a variable, or a pair, that both have.
+    """Two marginals that contradict each other on a variable, or a pair, that both have.
 
     Its text is the sentence for the user.
     """

@@ -148,7 +148,7 @@ def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def compact(table: np.ndarray, limits: TableLimits = DEFAULT_LIMITS) -> Table:
-    """Return a table sparse where that is worth it, and as it is otherwise."""
+    """Return a table as a sparse one if that is worth it, and otherwise unchanged."""
     if not limits.are_sparse(int(np.count_nonzero(table)), table.size):
         return table
     flat = np.ascontiguousarray(table).reshape(-1)

@@ -1,4 +1,4 @@
-"""What to recommend to whom, how sure that is, and whether such statements hold.
+"""What to recommend to whom, how sure that is, and whether predictions are calibrated.
 
 `recommend` answers from a model and what the users rated before; `coverage` compares predicted
 distributions with what happened.
@@ -52,8 +52,8 @@ def recommend(
     users : sequence of ids, optional
         For whom, in this order; by default for all.
     probability : float
-        How probable it is at least that the rating lies in low .. high, the shortest such range
-        of levels, and the most probable one of that length.
+        The rating lies in low .. high with at least this probability; it is the shortest such
+        range of levels, and of those the most probable.
     backend : {"polars", "pandas", "pyarrow"}
         The kind of table.
 
@@ -80,7 +80,7 @@ def recommend(
     _check_knows(pmf, ratings)
     rows = _rows_of(ratings, users)
     codes = Codes(ratings.codes.domain, ratings.codes.array[rows])
-    # an item that is recommended is not rated, so that all evidence is the same for all of them
+    # a recommended item is unrated, so a user's evidence is the same for all of them
     evidence = encode(codes, pmf.domain)
     factors = [pmf.factors[place] for place in pmf.domain.indices(ratings.items)]
     values = np.array(ratings.codes.domain.variables[0].values)
@@ -172,7 +172,7 @@ def _highest(
 
 
 def shortest_ranges(probabilities: np.ndarray, probability: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first and the last code of each row's shortest range that is so probable.
+    """Return the first and last code of each row's shortest range of this probability.
 
     Of several ranges of that length it is the most probable one, and then the lowest.
 
@@ -200,8 +200,8 @@ def coverage(probabilities: Any, truth: Any, level: Any) -> Any:
 
     Levels enter the set from the most probable on, ties in their order, until the set has the
     probability `level`. The level at the border counts by the part of it that the set needs, so
-    that a calibrated model has a coverage of exactly `level` on average, whatever the steps of
-    its distributions.
+    that a calibrated model has a coverage of exactly `level` on average, also where its
+    distributions have few levels.
 
     Parameters
     ----------
