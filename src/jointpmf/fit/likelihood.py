@@ -17,7 +17,7 @@ from jointpmf.point import Point
 from jointpmf.rows.source import Source, Table, check_levels, check_table
 from jointpmf.rows.spool import SpooledRows
 from jointpmf.rows.table import ColumnRows, TableRows
-from jointpmf.solvers.em import EM
+from jointpmf.solvers import em
 from jointpmf.solvers.loop import Loop, Status, Validation, iterate
 from jointpmf.solvers.ordinal import neighbour_kernel
 from jointpmf.solvers.starts.random import mixed
@@ -80,8 +80,8 @@ class EMFit:
         """Return the fit that begins at a point; seconds count from `begun`."""
         # with a validation part the path matters and not only its end: no extrapolation
         kernel = neighbour_kernel(source, self.bandwidth) if self.bandwidth else None
-        em = EM(source, self.rank, self.prior(source), held_out is None, kernel)
-        outcome = iterate(em, point, self.loop, validation=held_out, begin=begun)
+        solver = em.EM(source, self.rank, self.prior(source), held_out is None, kernel)
+        outcome = iterate(solver, point, self.loop, validation=held_out, begin=begun)
         solution = Solution.of(outcome, JointPMF.at(outcome.point, source.domain), start)
         return replace(solution, n_starts=start.n_tried or 1, n_agreed=start.n_agreed)
 

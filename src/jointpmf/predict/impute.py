@@ -50,7 +50,7 @@ def impute(
 
     Examples
     --------
-    >>> from jointpmf import Domain
+    >>> from jointpmf import Domain, JointPMF
     >>> same = JointPMF(Domain.of_sizes([2, 2]), [0.3, 0.7], [np.eye(2), np.eye(2)])
     >>> impute(same, np.array([[0, -1], [-1, 1], [-1, -1]])).tolist()
     [[0, 0], [1, 1], [1, 1]]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.point import Point
-from jointpmf.solvers.em import EM
+from jointpmf.solvers import em
 from jointpmf.solvers.starts.random import mixed
 
 if TYPE_CHECKING:
@@ -66,11 +66,11 @@ def enlarged_point(
 
 def _settled(rows: TableRows, point: Point, rank: int) -> Point:
     """Return what some EM steps and then mergers make of too many components."""
-    em = EM(rows, len(point.weights))
-    state = em.start(point)
+    solver = em.EM(rows, len(point.weights))
+    state = solver.start(point)
     for _ in range(_SURPLUS_STEPS):
-        state = em.step(state)
-    counts = em.expected_counts(state)
+        state = solver.step(state)
+    counts = solver.expected_counts(state)
     return mixed(merged(counts, rows.domain.offsets, rank), rows.marginal, _MERGED_INTERIOR)
 
 
