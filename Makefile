@@ -25,6 +25,7 @@ paper-quick: .venv/paper
 	$(BIN)/python -m paper.ratings --quick
 
 bench: .venv/bench .venv-peers/done
+	$(BIN)/python -m benchmarks.compiled
 	$(BIN)/python -m benchmarks.sweep
 	$(BIN)/python -m benchmarks.counting
 	$(BIN)/python -m benchmarks.sampling

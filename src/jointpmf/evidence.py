@@ -99,7 +99,8 @@ def posterior_of_rows(
     stack = stack_of(weights, factors)
     if target is not None:
         stack[offsets[target] : offsets[target + 1], :rank] = 1.0  # its cells say nothing
-    n_safe, power = safe_cells(stack), lift_subnormals(stack)
+    n_safe = safe_cells(stack)
+    power = lift_subnormals(stack) if n_safe == 0 else 0
     lanes = lanes_of(panel_width(rank))
     posterior, logs = np.empty((codes.n_rows, rank)), np.empty(codes.n_rows)
     no_weights, no_counts = np.empty(0), np.empty((0, 0))

@@ -7,58 +7,75 @@ from __future__ import annotations
 
 from math import frexp
 
+from jointpmf.compiled.jit import compiled
+
 
 def multiply_row(out, row, factors, prior, first, cells, begin, end, lanes):
     """See `loops.multiply_row`."""
     last = first + len(lanes)
-    for f in range(first, last):
-        out[row, f] = factors[prior, f]
+    products = out[row, first:last]
+    products[:] = factors[prior, first:last]
     for c in range(begin, end):
-        for f in range(first, last):
-            out[row, f] *= factors[cells[c], f]
+        numbers = factors[cells[c], first:last]
+        for f in range(len(products)):
+            products[f] *= numbers[f]
     total = 0.0
-    for f in range(first, last):
-        total += out[row, f]
+    for f in range(len(products)):
+        total += products[f]
     return total
 
 
 def multiply_long_row(out, exponents, row, factors, prior, first, cells, begin, end, step, lanes):
     """See `loops.multiply_long_row`."""
-    for f in range(first, first + len(lanes)):
-        product, power = frexp(factors[prior, f])
-        for start in range(begin, end, step):
-            for c in range(start, min(start + step, end)):
-                product *= factors[cells[c], f]
-            product, more = frexp(product)
-            power += more
-        out[row, f] = 2.0 * product  # in [1, 2), as the other form has it
-        exponents[row, f] = power - 1
+    last = first + len(lanes)
+    products, powers = out[row, first:last], exponents[row, first:last]
+    products[:] = factors[prior, first:last]
+    powers[:] = 0
+    _set_powers_aside(products, powers)
+    for start in range(begin, end, step):
+        for c in range(start, min(start + step, end)):
+            numbers = factors[cells[c], first:last]
+            for f in range(len(products)):
+                products[f] *= numbers[f]
+        _set_powers_aside(products, powers)
+
+
+@compiled
+def _set_powers_aside(products, powers):
+    """Leave products in [1, 2), or zero, and add the powers of two to those set aside before."""
+    for f in range(len(products)):
+        part, power = frexp(products[f])
+        products[f] = 2.0 * part
+        powers[f] += power - 1
 
 
 def add_row(out, prior, rows, row, scale, first, cells, begin, end, lanes):
     """See `loops.add_row`."""
     last = first + len(lanes)
-    if prior >= 0:
-        for f in range(first, last):
-            out[prior, f] += scale * rows[row, f]
-    for c in range(begin, end):
-        for f in range(first, last):
-            out[cells[c], f] += scale * rows[row, f]
+    added = rows[row, first:last]
+    for c in range(begin - 1, end):  # the prior first
+        target = prior if c < begin else cells[c]
+        if target >= 0:
+            sums = out[target, first:last]
+            for f in range(len(sums)):
+                sums[f] += scale * added[f]
 
 
 def symmetric_row(out, row, factors, first, cells, begin, end, lanes, orders):
     """See `loops.symmetric_row`."""
-    width, order = factors.shape[1], len(orders)
-    last = first + len(lanes)
-    for j in range(order):
-        for f in range(first, last):
-            out[row, j * width + f] = 0.0
+    width, last = factors.shape[1], first + len(lanes)
+    for j in range(len(orders)):
+        out[row, j * width + first : j * width + last] = 0.0
     for c in range(begin, end):
-        for j in range(order - 1, 0, -1):
-            for f in range(first, last):
-                out[row, j * width + f] += factors[cells[c], f] * out[row, (j - 1) * width + f]
-        for f in range(first, last):
-            out[row, f] += factors[cells[c], f]
+        numbers = factors[cells[c], first:last]
+        for j in range(len(orders) - 1, 0, -1):
+            sums = out[row, j * width + first : j * width + last]
+            fewer = out[row, (j - 1) * width + first : (j - 1) * width + last]
+            for f in range(len(sums)):
+                sums[f] += numbers[f] * fewer[f]
+        sums = out[row, first:last]
+        for f in range(len(sums)):
+            sums[f] += numbers[f]
 
 
 def exchange_row(out, row, old, change, first, cells, begin, end, lanes, orders):
@@ -75,8 +92,9 @@ def exchange_row(out, row, old, change, first, cells, begin, end, lanes, orders)
 
 def add_sparse_row(out, row, right, first, columns, values, scale, begin, end, lanes):
     """See `loops.add_sparse_row`."""
-    for f in range(first, first + len(lanes)):
-        total = 0.0
-        for entry in range(begin, end):
-            total += values[entry] * right[columns[entry], f]
-        out[row, f] += scale * total
+    last = first + len(lanes)
+    sums = out[row, first:last]
+    for entry in range(begin, end):
+        value, numbers = scale * values[entry], right[columns[entry], first:last]
+        for f in range(len(sums)):
+            sums[f] += value * numbers[f]

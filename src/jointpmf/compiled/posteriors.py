@@ -50,7 +50,8 @@ def lift_subnormals(stack: np.ndarray) -> int:
     All of it is multiplied by two to that power, which is zero unless there are any.
     """
     power = 100 if ((stack > 0) & (stack < np.finfo(float).tiny)).any() else 0
-    np.ldexp(stack, power, out=stack)
+    if power:
+        np.ldexp(stack, power, out=stack)
     return power
 
 
