@@ -13,12 +13,12 @@ demo: .venv/demo
 
 # Everything: about 4 minutes on two cores, and 90 seconds more for the environment.
 test: .venv/test .venv/npm/node_modules/axe-core
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint types loops
+	@$(MAKE) --no-print-directory --jobs 2 lint types loops
 	$(PYTEST)
 
 # For the daily loop, under 90 seconds: what is not marked as slow in tests/conftest.py.
 check: .venv/test
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint types loops
+	@$(MAKE) --no-print-directory --jobs 2 lint types loops
 	$(PYTEST) -m "not slow"
 
 PYTEST := $(BIN)/pytest --numprocesses 2 --dist worksteal
