@@ -2,16 +2,54 @@ PYTHON ?= python3
 BIN := .venv/bin
 AXE := 4.14.0
 
-.PHONY: demo test docs paper paper-quick bench format clean
+
+# Compiled loops are kept where both workers of a test run, and the next run, find them.
+export NUMBA_CACHE_DIR := $(CURDIR)/.venv/numba
+
+.PHONY: demo test check lint types loops test-portable house docs paper paper-quick bench format clean
 
 demo: .venv/demo
 	$(BIN)/jointpmf demo
 
+# Everything: about 4 minutes on two cores, and 90 seconds more for the environment.
 test: .venv/test .venv/npm/node_modules/axe-core
+	@$(MAKE) --no-print-directory --jobs 2 lint types loops
+	$(PYTEST)
+
+# For the daily loop, under 90 seconds: what is not marked as slow in tests/conftest.py.
+check: .venv/test
+	@$(MAKE) --no-print-directory --jobs 2 lint types loops
+	$(PYTEST) -m "not slow"
+
+PYTEST := $(BIN)/pytest --numprocesses 2 --dist worksteal
+
+lint: .venv/test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: .venv/test
 	$(BIN)/mypy
-	$(BIN)/pytest --numprocesses 2 --dist loadfile
+
+# The inner loops that most tests use are compiled once, not by each worker.
+loops: .venv/test
+	$(BIN)/python tests/support/loops.py
+
+# As if on other processors: BLAS and the compiled loops with other instructions, one after the
+# other. All three run to their ends; tests of the browser and of Spark compute nothing of their own.
+PROCESSORS := OPENBLAS_CORETYPE=Haswell OPENBLAS_CORETYPE=Prescott NUMBA_CPU_NAME=generic
+test-portable: .venv/test
+	@failed=""; for processor in $(PROCESSORS); do \
+		echo "== $$processor"; \
+		export NUMBA_CACHE_DIR="$(CURDIR)/.venv/numba-$$processor"; \
+		env $$processor $(BIN)/python tests/support/machine.py && env $$processor $(PYTEST) \
+			--ignore tests/show/test_explorer.py --ignore tests/rows/test_distributed.py \
+			|| failed="$$failed $$processor"; \
+	done; \
+	if test -n "$$failed"; then echo "Failed:$$failed"; exit 1; fi
+
+# How long are the chains of imports, the files and the functions?
+house: .venv/test
+	$(BIN)/python tests/support/house.py
 
 docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -46,10 +84,11 @@ format: .venv/test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# Each extra is installed once, and again when the project's requirements change.
+# Each extra is installed once, and again when the project's requirements change. Bytecode is made
+# for what is imported, when it is: of all files it would take longer than the installation.
 .venv/%: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[$*]"
 	touch $@
 
 # What finds faults of the explorer's page for people who do not see or point.

@@ -1,12 +1,42 @@
-"""What has to hold before any test runs."""
+"""What has to hold before any test runs: which are slow, and which come first."""
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
 # Without it scikit-learn skips its check of array API input; of other code it changes nothing.
 os.environ["SCIPY_ARRAY_API"] = "1"
+
+SLOW = {
+    "command/test_main.py",
+    "fit/test_automatic.py",
+    "fit/test_batches.py",
+    "fit/test_checkpoint.py",
+    "fit/test_forecast.py",
+    "fit/test_published.py",
+    "rows/test_distributed.py",
+    "show/test_explorer.py",
+    "test_docs.py",
+    "test_estimators.py",
+    "test_imports.py",
+}
+"""Files that `make check` leaves out: those with processes, browsers, clusters or many fits."""
+
+FIRST = ("rows/test_distributed.py", "show/")
+"""Files with a cluster or a browser. A worker takes tests from the end of another's list, so what
+is at its beginning stays in one process, which starts the cluster once."""
+
+
+def pytest_collection_modifyitems(items):
+    """Mark what is slow, and put first what has costly fixtures."""
+    folder = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(folder) and str(item.path.relative_to(folder)) in SLOW:
+            item.add_marker("slow")
+    firsts = tuple(str(folder / first) for first in FIRST)
+    items.sort(key=lambda item: not str(item.path).startswith(firsts))
 
 
 @pytest.fixture(autouse=True, scope="session")
