@@ -56,11 +56,9 @@ def measured(path: Path) -> tuple[str, str, str, str]:
         return jp.fit_rows(
             train,
             rank,
-            start="rows",
-            smoothing=smoothing,
-            towards="marginal",
+            objective=jp.Likelihood(smoothing=smoothing, towards="marginal"),
+            search=jp.Search(start="rows", n_average=n_average),
             validation=valid,
-            n_average=n_average,
             random_state=0,
         ).pmf
 

@@ -27,18 +27,19 @@ SIZES, RANK, MISSING_PART, N_TRUTHS = [5] * 8, 6, 0.2, 20
 N_ROWS = (1_000, 10_000, 100_000)
 RESULTS = Path(__file__).parent / "results"
 
+SMOOTHED = jp.Likelihood(smoothing=1.0, towards="marginal")
 METHODS: dict[str, Callable[[jp.Codes, int], jp.JointPMF]] = {
     "coupled triples": lambda rows, seed: coupled(rows, seed),
     "EM from random": lambda rows, seed: em(rows, seed, start="random"),
     "EM from coupled": lambda rows, seed: em(rows, seed, start=inside(coupled(rows, seed))),
     "EM, default": lambda rows, seed: em(rows, seed),
-    "EM, smoothing 1": lambda rows, seed: em(rows, seed, smoothing=1.0, towards="marginal"),
+    "EM, smoothing 1": lambda rows, seed: em(rows, seed, SMOOTHED),
 }
 
 
 def coupled(rows: jp.Codes, seed: int) -> jp.JointPMF:
     """Return the least-squares fit to all triples."""
-    return jp.fit_rows(rows, RANK, method="marginals", order=3, random_state=seed).pmf
+    return jp.fit_rows(rows, RANK, objective=jp.Coupled(order=3), random_state=seed).pmf
 
 
 def inside(pmf: jp.JointPMF) -> jp.JointPMF:
@@ -47,9 +48,20 @@ def inside(pmf: jp.JointPMF) -> jp.JointPMF:
     return jp.JointPMF(pmf.domain, pmf.weights, factors)
 
 
-def em(rows: jp.Codes, seed: int, **options: object) -> jp.JointPMF:
+def em(
+    rows: jp.Codes,
+    seed: int,
+    objective: jp.Likelihood | None = None,
+    start: str | jp.JointPMF = "auto",
+) -> jp.JointPMF:
     """Return the maximum-likelihood fit."""
-    return jp.fit_rows(rows, RANK, random_state=seed, **options).pmf  # type: ignore[arg-type]
+    return jp.fit_rows(
+        rows,
+        RANK,
+        objective=objective or jp.Likelihood(),
+        search=jp.Search(start=start),
+        random_state=seed,
+    ).pmf
 
 
 def main() -> None:

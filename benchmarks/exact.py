@@ -93,7 +93,13 @@ def empirical(number: int) -> list[Line]:
     begin = time.perf_counter()
     runs = [
         jp.fit_marginals(
-            marginals, 6, method="aoadmm", start="random", max_iter=2000, tol=0, random_state=k
+            marginals,
+            6,
+            method="aoadmm",
+            search=jp.Search(start="random"),
+            max_iter=2000,
+            tol=0,
+            random_state=k,
         )
         for k in range(N_MODELS)
     ]

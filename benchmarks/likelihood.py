@@ -107,7 +107,8 @@ def optima(jobs: list[tuple[jp.JointPMF, jp.Codes]], peer: list[dict[str, Any]])
         if k == 0 and peer:
             theirs = ", ".join(f"{result['log_likelihood']:.4f}" for result in peer)
             beside += f"; StepMix after {peer[0]['n_iter']} iterations {theirs}"
-        name = f"log-likelihood, model {k}, one fit ({solution.start.split(':')[0]})"
+        began = solution.start.kind if solution.start else "nowhere"
+        name = f"log-likelihood, model {k}, one fit ({began})"
         lines.append((name, f"{found:.4f}", beside, "at least the truth"))
     return lines
 

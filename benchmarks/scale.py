@@ -167,7 +167,7 @@ def big_fit(method: str) -> None:
     codes = rows_of_model(**BIG)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begin = time.perf_counter()
-    solution = jp.fit_rows(codes, RANK, method=method, max_iter=N_BIG, random_state=0)
+    solution = jp.fit_rows(codes, RANK, objective=method, max_iter=N_BIG, random_state=0)
     print(json.dumps({
         "seconds": time.perf_counter() - begin,
         "iterating": solution.history[-1].seconds - solution.history[0].seconds,
@@ -175,7 +175,7 @@ def big_fit(method: str) -> None:
         "peak": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
         "before": 1024 * before,
         "codes": codes.array.nbytes,
-        "source": solution.source,
+        "source": str(solution.source),
     }))  # fmt: skip
 
 

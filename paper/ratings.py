@@ -47,8 +47,10 @@ RANKS = (2, 5, 10, 20, 40)
 SOME_RANKS = ratings_report.SOME_RANKS
 """Ranks by which single features are compared."""
 
-FLOOR: dict[str, Any] = {"smoothing": 0.01, "towards": "marginal"}
-BANDWIDTH, N_AVERAGE = 0.6, 6
+PLAIN = jp.Likelihood()
+FLOOR = jp.Likelihood(smoothing=0.01, towards="marginal")
+NEIGHBOURS = jp.Likelihood(smoothing=0.01, towards="marginal", bandwidth=0.6)
+ONCE, AVERAGED = jp.Search(start="rows"), jp.Search(start="rows", n_average=6)
 
 
 class Hidden:
@@ -195,17 +197,19 @@ def coupled(
         yield modelled(split, {"rank": rank}, seconds, solution.pmf)
 
 
-def likelihood(ranks: tuple[int, ...], options: dict[str, Any], split: Split) -> Iterator[Tried]:
-    """Fit by maximum likelihood at some ranks."""
+def likelihood(
+    ranks: tuple[int, ...], objective: jp.Likelihood, search: jp.Search, split: Split
+) -> Iterator[Tried]:
+    """Fit by maximum likelihood at some ranks, each fit stopped by the validation part."""
     for rank in ranks:
         begin = time.perf_counter()
         solution = jp.fit_rows(
             split.train_and_validation.codes,
             rank,
-            validation=split.validation_cells,
-            scoring="error",
+            objective=objective,
+            search=search,
+            validation=jp.HiddenCells(split.validation_cells, scoring="error"),
             random_state=split.number,
-            **options,
         )
         seconds = time.perf_counter() - begin
         yield modelled(split, {"rank": rank}, seconds, solution.pmf)
@@ -216,7 +220,7 @@ def to_the_end(split: Split) -> Iterator[Tried]:
     for rank in SOME_RANKS:
         begin = time.perf_counter()
         solution = jp.fit_rows(
-            split.train.codes, rank, start="rows", tol=1e-6, random_state=split.number
+            split.train.codes, rank, search=ONCE, tol=1e-6, random_state=split.number
         )
         yield modelled(split, {"rank": rank}, time.perf_counter() - begin, solution.pmf)
 
@@ -224,11 +228,13 @@ def to_the_end(split: Split) -> Iterator[Tried]:
 def cells(split: Split) -> Iterator[Tried]:
     """Fit for predicting cells, everything chosen by the library."""
     begin = time.perf_counter()
-    solution = jp.fit_cells(
-        split.train_and_validation, validation=split.validation_cells, random_state=split.number
+    solution = jp.fit_rows(
+        split.train_and_validation,
+        validation=jp.HiddenCells(split.validation_cells),
+        random_state=split.number,
     )
     seconds = time.perf_counter() - begin
-    yield modelled(split, {"kind": solution.start}, seconds, solution.pmf)
+    yield modelled(split, {"kind": str(solution.start)}, seconds, solution.pmf)
 
 
 def averages(which: str, split: Split) -> Iterator[Tried]:
@@ -254,33 +260,30 @@ def factorization(split: Split, **limits: int) -> Iterator[Tried]:
         yield predicted(split, setting, seconds, *parts)
 
 
-AO_ADMM = {"method": "aoadmm", "start": "random", "tol": 1e-6}
-ROWS: dict[str, Any] = {"start": "rows"}
+AO_ADMM: dict[str, Any] = {
+    "method": "aoadmm",
+    "search": jp.Search(start="random"),
+    "tol": 1e-6,
+}
 METHODS: dict[str, Method] = {
     "CP (pairs)": partial(coupled, 2, RANKS, AO_ADMM),
     "CP (triples)": partial(coupled, 3, RANKS, AO_ADMM),
     "CP (quadruples)": partial(coupled, 4, RANKS, AO_ADMM),
     "coupled, by counts": partial(coupled, 3, RANKS, {**AO_ADMM, "weighting": "counts"}),
     "coupled, default": partial(coupled, 3, (5, 10, 20), {}),
-    "maximum likelihood": partial(likelihood, RANKS, ROWS),
+    "maximum likelihood": partial(likelihood, RANKS, PLAIN, ONCE),
     "likelihood, averaged": cells,
     "global average": partial(averages, "global"),
     "user average": partial(averages, "user"),
     "item average": partial(averages, "item"),
     "BMF": factorization,
     "to convergence": to_the_end,
-    "+ noise floor": partial(likelihood, SOME_RANKS, {**ROWS, **FLOOR}),
-    "+ neighbours": partial(likelihood, SOME_RANKS, {**ROWS, **FLOOR, "bandwidth": BANDWIDTH}),
-    "+ averaging": partial(likelihood, SOME_RANKS, {**ROWS, **FLOOR, "n_average": N_AVERAGE}),
-    "+ both": partial(
-        likelihood,
-        SOME_RANKS,
-        {**ROWS, **FLOOR, "bandwidth": BANDWIDTH, "n_average": N_AVERAGE},
-    ),
+    "+ noise floor": partial(likelihood, SOME_RANKS, FLOOR, ONCE),
+    "+ neighbours": partial(likelihood, SOME_RANKS, NEIGHBOURS, ONCE),
+    "+ averaging": partial(likelihood, SOME_RANKS, FLOOR, AVERAGED),
+    "+ both": partial(likelihood, SOME_RANKS, NEIGHBOURS, AVERAGED),
     "along factors": partial(
-        likelihood,
-        (16, 64, 256),
-        {"start": "factors", **FLOOR, "bandwidth": BANDWIDTH, "n_average": N_AVERAGE},
+        likelihood, (16, 64, 256), NEIGHBOURS, jp.Search(start="factors", n_average=6)
     ),
 }
 

@@ -52,7 +52,7 @@ ABLATION = {
     "+ averaging": "noise floor and the average of six fits",
     "+ both": "noise floor, neighbouring levels alike, the average of six fits",
     "along factors": "the same begun along factors, at ranks 16, 64 and 256",
-    "likelihood, averaged": "`fit_cells`: all of it, as the validation part says",
+    "likelihood, averaged": "`fit_rows(ratings)`: all of it, as the validation part says",
     "CP (triples)": "triples by least squares, as the paper",
     "coupled, by counts": "triples weighted by their counts",
     "coupled, default": "the same from the closed form, with second-order steps",
@@ -60,7 +60,7 @@ ABLATION = {
 CURVES = ("CP (pairs)", "CP (triples)", "CP (quadruples)", "maximum likelihood", "+ both")
 LABELS = {
     "+ both": "+ neighbours, averaging",
-    "likelihood, averaged": "likelihood, averaged (fit_cells)",
+    "likelihood, averaged": "likelihood, averaged (rank auto)",
 }
 SURE = 0.8
 BMFS = ("BMF", "BMF, up to 40 epochs")
@@ -74,8 +74,8 @@ NOTE = """
 Mean ± standard error over the splits; everything left open is chosen on the validation part. The
 paper's numbers are from a larger MovieLens release. CP: AO-ADMM from a random start, the best
 validation iterate. `coupled, default`: triples with everything at its default. `likelihood,
-averaged`: `fit_cells`. BMF: rank, regularisation and epochs chosen, at its library's own learning
-rate; that library's default is 20 epochs, and many more are better.
+averaged`: `fit_rows(ratings)`. BMF: rank, regularisation and epochs chosen, at its library's own
+learning rate; that library's default is 20 epochs, and many more are better.
 """
 LEVEL_NOTE = """
 Absolute errors are of the predicted mean, as in the paper. Of a predicted level (the median of the

@@ -35,7 +35,7 @@ KINDS = {2: "pairs", 3: "triples", 4: "quadruples"}
 RANKS = (5, 10, 15)
 WEIGHTS = {"uniform": "drawn uniformly, as the paper describes", "equal": "all equal"}
 METHODS: dict[str, dict[str, Any]] = {
-    "AO-ADMM": {"method": "aoadmm", "start": "random"},
+    "AO-ADMM": {"method": "aoadmm", "search": jp.Search(start="random")},
     "default": {},
 }
 SIGMA = 1e-6

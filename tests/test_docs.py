@@ -95,7 +95,7 @@ def test_what_is_claimed_of_ratings_is_in_the_results():
     rows = re.findall(r"^\| likelihood, averaged \|.*$", results, re.MULTILINE)[:4]
     ratios = [row.split("|")[3].strip() for row in rows]
     larger = re.findall(
-        r"^\| fit_cells \|[^|]*\| ([\d.]+) \|",
+        r"^\| fit_rows\(ratings\) \|[^|]*\| ([\d.]+) \|",
         (ROOT / "paper/results/larger.md").read_text(),
         re.MULTILINE,
     )
