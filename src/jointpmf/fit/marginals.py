@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jointpmf.errors import JointPMFError, one_of, shown, whole_number
 from jointpmf.fit.checkpoint import generator_and_runs
 from jointpmf.fit.coupled import CoupledFit
-from jointpmf.fit.progress import watched_loop
+from jointpmf.fit.progress import in_stage, watched_loop
 from jointpmf.fit.search import Trials
 from jointpmf.fit.settings import Checkpoint, Coupled, Search, checked_search
 from jointpmf.fit.solution import Callback, FittedTo, Solution
@@ -157,7 +157,9 @@ class TableFit:
         self, marginals: MarginalSet, generator: np.random.Generator
     ) -> Iterator[tuple[int, Callable[[], Solution]]]:
         for rank in range(1, _MAX_RANK + 1):
-            yield rank, partial(self._of_rank, marginals, generator, rank)
+            loop = in_stage(self.fit.loop, f"rank {rank}")
+            own = replace(self, fit=replace(self.fit, loop=loop))
+            yield rank, partial(own._of_rank, marginals, generator, rank)
 
 
 def _is_past_the_elbow(trials: Trials[int]) -> bool:
