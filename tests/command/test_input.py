@@ -1,7 +1,7 @@
 """Whatever goes in, through the command or the library: one sentence, code 2, nothing half-written.
 
-The command runs in this process, as `jointpmf.cli.main` with its arguments, so that the many cases
-are quick; tests/test_cli.py runs the installed one.
+The command runs in this process, as `jointpmf.command.main.main` with its arguments, so that the
+many cases are quick; test_main.py runs the installed one.
 """
 
 import gzip
@@ -217,7 +217,7 @@ BAD_COMMANDS = [
     ("a column without cells", fit("no-cell.csv"), "'b' has no observed cell"),
     ("an unknown column dropped", fit("rows.csv", "--drop", "colour"), "no column 'colour'"),
     ("an unknown column only", fit("rows.csv", "--only", "colour"), "no column 'colour'"),
-    ("nothing left", fit("rows.csv", "--only", "age", "--drop", "age"), "no column is left"),
+    ("nothing left", fit("rows.csv", "--only", "age", "--drop", "age"), "no columns are left"),
     ("bins without a number", fit("rows.csv", "--bins", "age"), "write name=8"),
     ("bins of text", fit("rows.csv", "--bins", "age=many"), "'many'"),
     ("bins of nothing", fit("rows.csv", "--bins", "age=0"), "at least one bin"),
@@ -232,7 +232,7 @@ BAD_COMMANDS = [
     ("an order too high", fit("rows.csv", "--method", "marginals", "--order", "9"), "order|9"),
     ("negative smoothing", fit("rows.csv", "--smoothing", "-1"), "smoothing"),
     ("smoothed marginals", fit("rows.csv", "--method", "marginals", "--smoothing", "1"), "belongs"),
-    ("automatic iterations", fit("rows.csv", "--rank", "auto", "--max-iter", "5"), "--rank N"),
+    ("no budget", fit("rows.csv", "--rank", "auto", "--max-iter", "-1"), "max_iter"),
     ("a negative budget", fit("rows.csv", "--max-iter", "-5"), "max_iter"),
     ("a seed of text", fit("rows.csv", "--seed", "x"), "'--seed'"),
     ("a negative seed", fit("rows.csv", "--seed", "-1"), "'--seed'"),

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ import jointpmf as jp
 from jointpmf.command import demo
 from jointpmf.command.main import app, main
 from jointpmf.data.datasets import anes96
-from jointpmf.data.table_files import open_table
+from jointpmf.fit import memory
 from jointpmf.model_file import read_about
 
 COMMAND = str(Path(sys.executable).with_name("jointpmf"))
@@ -175,9 +174,18 @@ def test_the_rank_is_found_by_itself(folder, tmp_path, inside):
     assert said["converged"]
     assert said["rank"] == jp.load(model).rank
     assert said["about"] == read_about(model)
-    assert {"method", "rows", "rank", "status", "objective", "seed", "library"} <= set(
-        said["about"]
-    )
+    about = said["about"]
+    assert {"method", "rows", "rank", "status", "objective", "seed", "library"} <= set(about)
+    assert int(about["averaged"]) > 1
+    code, out, _ = inside("fit", folder / "survey.csv", "-o", model, "--drop", "age")
+    assert f"the average of {about['averaged']} fits" in out
+
+
+def test_a_model_says_how_many_starts_agreed(folder):
+    about = read_about(folder / "model.safetensors")
+    assert 1 <= int(about["agreed"]) <= int(about["starts"])
+    assert about["start"].endswith(f"the best of {about['starts']} starts")
+    assert "averaged" not in about
 
 
 @pytest.mark.parametrize(
@@ -213,40 +221,75 @@ def test_stdin_and_stdout_do_as_files(folder):
     assert scored.stdout.count(b"\n") == 301
 
 
-def small_batches(monkeypatch, **sizes):
-    """Let every command read its tables in small batches."""
-    for module in ("data.table_files", "command.fit", "command.report"):
-        monkeypatch.setattr(f"jointpmf.{module}.open_table", partial(open_table, **sizes))
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A table of more text than is read at a time."""
+    path = tmp_path_factory.mktemp("large") / "rows.csv"
+    pl.concat([survey()] * 400).write_csv(path)
+    assert path.stat().st_size > 2**21
+    return path
 
 
-def test_larger_than_a_batch(folder, tmp_path, inside, monkeypatch):
-    model, data = folder / "model.safetensors", folder / "survey.csv"
-
-    def everything():
-        found = []
-        for method in ("likelihood", "marginals"):
-            options = ("--rank", 2, "--bins", "age=4", "--method", method)
-            assert inside("fit", data, "-o", tmp_path / "m", *options)[0] == 0
-            found.append((tmp_path / "m").read_bytes())
-        found += [inside(name, model, data) for name in ("impute", "score")]
-        return [*found, inside("score", model, data, "--worst", 5)]
-
-    at_once = everything()
-    small_batches(monkeypatch, batch_bytes=280)
-    assert everything() == at_once
+@pytest.mark.parametrize("method", ["likelihood", "marginals"])
+def test_a_table_larger_than_a_batch_is_fitted_whole(large, tmp_path, inside, method):
+    options = ("--rank", 2, "--bins", "age=4", "--method", method)
+    code, _, err = inside("fit", large, "-o", tmp_path / "m", *options)
+    assert code == 0, err
+    expected = jp.fit_rows(pl.read_csv(large), 2, objective=method, bins={"age": 4}, random_state=0)
+    assert read_about(tmp_path / "m")["objective"] == f"{expected.objective:.10g}"
+    for one, other in zip(jp.load(tmp_path / "m").factors, expected.pmf.factors, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
-def test_a_bad_row_is_named_in_any_batch(folder, tmp_path, inside, monkeypatch):
-    small_batches(monkeypatch, batch_bytes=280)
+def test_a_table_larger_than_a_batch_is_filled_and_scored_whole(large, folder, tmp_path, inside):
+    model, table = folder / "model.safetensors", pl.read_csv(large)
+    assert inside("impute", model, large, "-o", tmp_path / "whole.csv")[0] == 0
+    filled = pl.read_csv(tmp_path / "whole.csv")
+    small = pl.read_csv(folder / "survey.csv")
+    strategy = dict.fromkeys(small.columns, "mode")
+    assert filled.equals(pl.concat([jp.impute(jp.load(model), small, strategy)] * 400))
+    assert inside("score", model, large, "-o", tmp_path / "logs.csv")[0] == 0
+    logs = pl.read_csv(tmp_path / "logs.csv")
+    np.testing.assert_allclose(logs["log_probability"], jp.load(model).log_probability(table))
+    assert logs["row"].to_list() == list(range(len(table)))
+
+
+def test_a_bad_row_is_named_in_any_batch(large, folder, tmp_path, inside):
     bad = tmp_path / "bad.csv"
-    bad.write_text((folder / "survey.csv").read_text() + "left,20,maybe,3\n")
+    bad.write_text(large.read_text() + "left,20,maybe,3\n")
     code, _, err = inside("score", folder / "model.safetensors", bad)
     assert code == 2
-    assert "'member' holds 'maybe' in row 300" in err
+    assert "'member' holds 'maybe' in row 120000" in err
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_the_rank_of_marginals_is_found_for_the_objective_of_a_given_rank(tmp_path, inside, order):
+    """Marginals that few rows observe count for less, whoever chose the rank."""
+    truth = jp.random_pmf(jp.Domain.of_sizes([2] * 5, names=list("abcde")), 2, random_state=0)
+    rows = truth.sample(5000, random_state=0)
+    generator = np.random.default_rng(7)
+    for name, part in zip("abcde", (0.0, 0.1, 0.2, 0.5, 0.6), strict=True):
+        hidden = pl.Series(generator.random(5000) < part)
+        rows = rows.with_columns(pl.when(~hidden).then(name).alias(name))
+    rows.write_csv(tmp_path / "rows.csv")
+    options = ("--method", "marginals", "--order", order)
+
+    def objective(rank):
+        code, _, err = inside(
+            "fit", tmp_path / "rows.csv", "-o", tmp_path / "m", "--rank", rank, *options
+        )
+        assert code == 0, err
+        about = read_about(tmp_path / "m")
+        return about["rank"], float(about["objective"])
+
+    rank, found = objective("auto")
+    assert objective(rank) == (rank, pytest.approx(found, rel=1e-6))
 
 
 class TestMemory:
     """With codes on disk a fit is the same, and what cannot be done is said."""
+
+    OPTIONS = ("--bins", "age=4", "--memory", "3GB")
 
     def fit(self, inside, data, path, *options):
         code, _, err = inside("fit", data, "-o", path, "--tol", 1e-12, *options)
@@ -255,33 +298,32 @@ class TestMemory:
 
     @pytest.fixture
     def crowded(self, monkeypatch):
-        """Leave no room for rows."""
-        monkeypatch.setattr("jointpmf.command.fit.FitJob._bytes_per_row", lambda *asked: 10**13)
-        monkeypatch.setattr("jointpmf.rows.spool.BLOCK_BYTES", (4 + 16) * 50)
-        monkeypatch.setattr("jointpmf.rows.parts.SAMPLE_ROWS", 100)
-        small_batches(monkeypatch, batch_bytes=1000)
+        """Let this process take so much that there are 10 kB left of 3 GB: for 100 rows."""
+        monkeypatch.setattr(memory, "used_bytes", lambda: 0)
+        taken = memory.Room(3 * 10**9).free - 10_000
+        monkeypatch.setattr(memory, "used_bytes", lambda: taken)
 
-    @pytest.mark.parametrize("memory", [(), ("--memory", "3GB")])
-    def test_rows_on_disk_give_the_same_model(
-        self, folder, tmp_path, inside, crowded, monkeypatch, memory
-    ):
-        options = ("--rank", 2, "--bins", "age=4", "--smoothing", 0.5, *memory)
-        pmf, about, _ = self.fit(inside, folder / "survey.csv", tmp_path / "disk", *options)
-        assert about["start"].endswith(" rows, then in steps")
-        monkeypatch.setattr("jointpmf.command.fit.FitJob._bytes_per_row", lambda *asked: 1)
-        other, beside, _ = self.fit(inside, folder / "survey.csv", tmp_path / "memory", *options)
-        assert "sample" not in beside["start"]
+    def test_rows_on_disk_give_the_same_model(self, folder, tmp_path, inside, crowded, caplog):
+        caplog.set_level("INFO", "jointpmf")
+        data, options = folder / "survey.csv", ("--rank", 2, "--smoothing", 0.5)
+        pmf, about, _ = self.fit(inside, data, tmp_path / "disk", *options, *self.OPTIONS)
+        assert "the codes of 300 rows are on disk" in caplog.text
+        bins = self.OPTIONS[:2]
+        other, beside, _ = self.fit(inside, data, tmp_path / "memory", *options, *bins)
         assert about["rows"] == beside["rows"] == "300"
         assert float(about["objective"]) == pytest.approx(float(beside["objective"]), abs=1e-8)
         assert pmf.domain == other.domain
 
-    def test_the_rank_is_found_on_a_sample_which_is_said(self, folder, tmp_path, inside, crowded):
-        data, path = folder / "survey.csv", tmp_path / "model"
-        code, _, err = inside("fit", data, "-o", path, "--bins", "age=4", "--memory", "3GB")
-        assert code == 0
-        assert "a sample of 1 of the 300 rows was fitted" in err
-        assert read_about(path)["start"].endswith("on a sample of 1 rows")
-        assert "--rank N" in err
+    def test_the_rank_is_found_on_a_sample_which_is_said(self, large, tmp_path, inside, crowded):
+        path = tmp_path / "model"
+        code, _, err = inside("fit", large, "-o", path, "--bins", "age=30", "--memory", "3GB")
+        assert code == 0, err
+        said = re.search(r"a sample of (\d+) of the 120000 rows was fitted", err)
+        assert 50 < int(said[1]) <= 110
+        assert "with a given rank all are fitted" in err
+        about = read_about(path)
+        assert about["source"] == f"a sample of {said[1]} of 120000 rows"
+        assert about["rows"] == "120000"
 
     def test_a_folder_of_parquet_files_is_one_table(self, folder, tmp_path, inside):
         table = pl.read_csv(folder / "survey.csv")
@@ -299,7 +341,7 @@ class TestMemory:
     def test_it_is_measured_before_the_table_is_read(self, folder, tmp_path, inside):
         code, _, err = inside("fit", folder / "none.csv", "-o", tmp_path / "m", "--memory", "9MB")
         assert code == 2
-        assert "--memory 9MB is too little: the command itself needs about" in err
+        assert "memory 9MB is too little: this process itself needs about" in err
 
     @pytest.mark.parametrize("text", ["much", "", "-1GB", "2XB", "1.2.3GB", "GB", "nan"])
     def test_nonsense_is_refused(self, folder, tmp_path, inside, text):
@@ -308,30 +350,28 @@ class TestMemory:
         assert code == 2
         assert "write memory as 500MB, 2GB or 1.5GiB, not" in err
 
-    def test_marginals_that_do_not_fit_are_refused(self, folder, tmp_path, inside, monkeypatch):
-        options = ("--memory", "3GB", "--method", "marginals", "--rank", 2, "--bins", "age=4")
-        data = folder / "survey.csv"
-        assert inside("fit", data, "-o", tmp_path / "m", *options)[0] == 0
-        monkeypatch.setattr("jointpmf.command.fit.BYTES_PER_COUNT", 10**10)
-        code, _, err = inside("fit", data, "-o", tmp_path / "m", *options)
+    def test_marginals_that_do_not_fit_are_refused(self, folder, tmp_path, inside, crowded):
+        options = ("-o", tmp_path / "m", "--method", "marginals", "--rank", 2)
+        code, _, err = inside("fit", folder / "survey.csv", *options, *self.OPTIONS)
         assert code == 2
-        assert "too many for --memory 3GB; lower --order" in err
+        assert "too many for memory 3GB; lower the order" in err
+        assert inside("fit", folder / "survey.csv", *options, "--bins", "age=4")[0] == 0
 
     def test_a_model_that_does_not_fit_is_refused(self, folder, tmp_path, inside):
-        options = ("-o", tmp_path / "m", "--rank", 10**7, "--bins", "age=4", "--memory", "3GB")
+        options = ("-o", tmp_path / "m", "--rank", 10**7, *self.OPTIONS)
         code, _, err = inside("fit", folder / "survey.csv", *options)
         assert code == 2
-        assert "a model of rank 10000000 over 13 levels is too large for --memory 3GB" in err
+        assert "a model of rank 10000000 over 13 levels is too large for memory 3GB" in err
 
     @pytest.mark.parametrize("option", ["--max-iter", "--smoothing", "--tol"])
     def test_bad_limits_are_refused_also_from_disk(self, folder, tmp_path, inside, crowded, option):
-        options = ("-o", tmp_path / "m", "--rank", 2, "--bins", "age=4", f"{option}=-1")
+        options = ("-o", tmp_path / "m", "--rank", 2, f"{option}=-1", *self.OPTIONS)
         code, _, err = inside("fit", folder / "survey.csv", *options)
         assert code == 2
         assert "at least 0, not -1" in err
 
     def test_no_iteration_is_the_start(self, folder, tmp_path, inside, crowded):
-        options = ("--rank", 2, "--bins", "age=4", "--max-iter", 0)
+        options = ("--rank", 2, "--max-iter", 0, *self.OPTIONS)
         code, _, _ = inside("fit", folder / "survey.csv", "-o", tmp_path / "m", *options)
         assert code == 3
         assert read_about(tmp_path / "m")["iterations"] == "0"
@@ -350,18 +390,6 @@ class TestMemory:
         )
         assert code == 2
         assert "--memory belong to rows" in err
-
-    def test_an_interrupt_leaves_no_spool(self, folder, tmp_path, inside, crowded, monkeypatch):
-        spools = []
-
-        def interrupted(spool, plan, generator):
-            spools.append(spool)
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr("jointpmf.command.fit.fit_spool", interrupted)
-        options = ("-o", tmp_path / "m", "--rank", 2, "--bins", "age=4")
-        assert inside("fit", folder / "survey.csv", *options)[0] == 130
-        assert spools[0]._file.closed
 
 
 def test_published_tables(tmp_path, inside):
@@ -423,7 +451,7 @@ def test_ctrl_c_writes_the_best_model_so_far(endless, tmp_path):
     )
     os.close(theirs)
     seen = b""
-    while not re.search(rb"iteration \d+, objective .* left", seen):
+    while not re.search(rb"iteration \d+, objective", seen):
         seen += os.read(mine, 10_000)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
@@ -432,6 +460,30 @@ def test_ctrl_c_writes_the_best_model_so_far(endless, tmp_path):
     assert out.startswith(jp.Status.STOPPED.value)
     assert jp.load(model).rank == 12
     assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
+
+
+def test_a_terminal_shows_which_rank_is_tried(folder, tmp_path):
+    mine, theirs = pty.openpty()
+    arguments = ["fit", str(folder / "survey.csv"), "-o", str(tmp_path / "m"), "--drop", "age"]
+    process = subprocess.Popen(
+        [COMMAND, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env=ENVIRONMENT | {"TERM": "xterm"},
+    )
+    os.close(theirs)
+    seen = b""
+    while not re.search(rb"rank \d+, iteration \d+, objective \d", seen):
+        seen += os.read(mine, 10_000)
+    process.communicate(timeout=60)
+    os.close(mine)
+    assert process.returncode == 0
+
+
+def test_the_limits_apply_to_the_search_for_a_rank_too(folder, tmp_path, inside):
+    arguments = ("fit", folder / "survey.csv", "-o", tmp_path / "m", "--drop", "age")
+    assert inside(*arguments, "--max-iter", 2, "--tol", 0)[0] == 0
+    assert int(read_about(tmp_path / "m")["iterations"]) <= 2
 
 
 def test_an_interrupt_between_the_iterations_writes_the_best_too(

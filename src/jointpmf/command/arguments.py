@@ -1,17 +1,16 @@
-"""What is typed on a command line → the library's objects: bins, sizes, ranks, bytes, columns."""
+"""What is typed on a command line → the library's objects: bins, sizes, ranks."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 
 from jointpmf.domain import name_and_rest, number_in
-from jointpmf.errors import JointPMFError, listing, shown
+from jointpmf.errors import JointPMFError, shown
 
 
 def bins_of(texts: Sequence[str], names: Sequence[str]) -> dict[str, int | list[float]]:
-    """Return bins from texts such as `age=8` (so many) or `age=0,18,65,120` (edges).
+    """Return bins from texts such as `age=8` (how many) or `age=0,18,65,120` (edges).
 
     Examples
     --------
@@ -54,16 +53,16 @@ def sizes_of(text: str) -> list[int]:
     return sizes
 
 
-def rank_of(text: str) -> int | None:
-    """Return the rank that was asked for; None is "auto".
+def rank_of(text: str) -> int | str:
+    """Return the rank that was asked for: a number, or "auto".
 
     Examples
     --------
     >>> rank_of("auto"), rank_of("5")
-    (None, 5)
+    ('auto', 5)
     """
     if text == "auto":
-        return None
+        return text
     rank = number_in(text)
     if not isinstance(rank, int) or rank < 1:
         raise JointPMFError(
@@ -88,48 +87,3 @@ def ranks_of(text: str) -> list[int]:
             raise JointPMFError(f"ranks are whole numbers such as 1-6 or 2,4,8, not {shown(text)}")
         ranks.update(range(first, last + 1))
     return sorted(ranks)
-
-
-def bytes_of(text: str) -> int:
-    """Return an amount of memory from a text such as `500MB`, `1.5GiB` or a number of bytes.
-
-    Examples
-    --------
-    >>> bytes_of("2GB"), bytes_of("1.5 GiB"), bytes_of("65536")
-    (2000000000, 1610612736, 65536)
-    """
-    parts = re.fullmatch(r"\s*([\d.]+)\s*(?:([kmgt])(i?))?b?\s*", text.lower())
-    number = number_in(parts[1]) if parts else None
-    if not parts or number is None:
-        raise JointPMFError(f"write memory as 500MB, 2GB or 1.5GiB, not {shown(text)}")
-    power = " kmgt".index(parts[2] or " ")
-    return int(number * (1024 if parts[3] else 1000) ** power)
-
-
-def text_of_bytes(size: float) -> str:
-    """Return an amount of memory as one would type it.
-
-    Examples
-    --------
-    >>> text_of_bytes(1.5e9), text_of_bytes(65536)
-    ('1.5GB', '65.5kB')
-    """
-    power = min(int(math.log10(max(size, 1)) / 3), 4)
-    return f"{size / 1000**power:.3g}{' kMGT'[power].strip()}B"
-
-
-def kept_names(names: Sequence[str], only: Sequence[str], drop: Sequence[str]) -> list[str]:
-    """Return the columns that are left of all, in their order.
-
-    Examples
-    --------
-    >>> kept_names(["id", "age", "vote"], only=[], drop=["id"])
-    ['age', 'vote']
-    """
-    for name in (*only, *drop):
-        if name not in names:
-            raise JointPMFError(f"there is no column {name!r}; the columns are {listing(names)}")
-    kept = [name for name in names if (not only or name in only) and name not in drop]
-    if not kept:
-        raise JointPMFError("no column is left")
-    return kept

@@ -5,29 +5,25 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from jointpmf.domain import Domain, Variable, listing_of_texts, text_of
 from jointpmf.pmf import JointPMF
 from jointpmf.show.text import percent
-from jointpmf.solvers.loop import Step
 
-BAR_WIDTH = 30
-EIGHTHS = " ▏▎▍▌▋▊▉█"
+_BAR_WIDTH = 30
+"""Characters of the longest bar."""
 
-MAX_COLUMNS = 8
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+_MAX_COLUMNS = 8
 """Levels of the second variable up to which two variables are shown as a crossed table."""
-
-LOOK_BACK = 10
-"""Iterations over which the pace of a fit is measured."""
 
 
 def json_text(content: Any) -> str:
@@ -55,7 +51,7 @@ def _for_json(content: Any) -> Any:
     return text_of(content)
 
 
-def bar(share: float, width: int = BAR_WIDTH) -> str:
+def bar(share: float, width: int = _BAR_WIDTH) -> str:
     """Return a bar that is `share` of the width long, to an eighth of a character.
 
     Examples
@@ -64,7 +60,7 @@ def bar(share: float, width: int = BAR_WIDTH) -> str:
     '██▌'
     """
     eighths = round(8 * width * share)
-    return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
 class Answer(NamedTuple):
@@ -114,7 +110,7 @@ class Answer(NamedTuple):
         """Print it as a table."""
         console.print(Text(self.title, style="bold"))
         domain = self.pmf.domain
-        if len(domain) == 2 and domain.sizes[1] <= MAX_COLUMNS and domain.sizes[0] <= top:
+        if len(domain) == 2 and domain.sizes[1] <= _MAX_COLUMNS and domain.sizes[0] <= top:
             console.print(self._crossed())
             return
         rows = list(self.rows())
@@ -189,88 +185,3 @@ def variable_for_json(variable: Variable) -> dict[str, Any]:
         "values": variable.values,
         "edges": variable.edges,
     }
-
-
-class FitWatch:
-    """What follows a fit: it keeps the best model so far, and shows how far the fit is.
-
-    Parameters
-    ----------
-    bar : Progress or None
-        Where to show it.
-    max_iter, tol : int, float
-        The fit's budget and tolerance, from which the time that is left is estimated.
-
-    Examples
-    --------
-    >>> watch = FitWatch(None, max_iter=100, tol=1e-6)
-    >>> watch(Step(1, 5.0, 0.1, 0.0, 0.0), "a model")
-    >>> watch.best, watch.step.objective
-    ('a model', 5.0)
-    """
-
-    def __init__(self, bar: Progress | None, max_iter: int, tol: float) -> None:
-        self.bar, self.max_iter, self.tol = bar, max_iter, tol
-        self.task = None if bar is None else bar.add_task("finding a start", total=None, left="")
-        self.best: JointPMF | None = None
-        self.step: Step | None = None
-        self.history: list[Step] = []
-
-    def __call__(self, step: Step, pmf: JointPMF) -> None:
-        """Take note of one iteration."""
-        if self.step is None or step.objective <= self.step.objective:
-            self.best, self.step = pmf, step
-        if self.history and step.iteration <= self.history[-1].iteration:
-            self.history.clear()  # another start
-        self.history.append(step)
-        if self.bar is not None and self.task is not None:
-            total = step.iteration + self.steps_left()
-            self.bar.update(
-                self.task,
-                completed=step.iteration,
-                total=total,
-                description=f"iteration {step.iteration}, objective {step.objective:.6f}",
-                left=f"about {_duration(self.steps_left() * step.seconds / step.iteration)} left",
-            )
-
-    def hide(self) -> None:
-        """Show nothing: something else shows the progress."""
-        if self.bar is not None:
-            self.bar.stop()
-            self.bar = None
-
-    def steps_left(self) -> int:
-        """Return how many iterations are left if improvements go on shrinking as they do."""
-        last = self.history[-1]
-        budget = max(self.max_iter - last.iteration, 0)
-        if len(self.history) < 2 * LOOK_BACK:
-            return budget
-        before, between = self.history[-2 * LOOK_BACK], self.history[-LOOK_BACK]
-        earlier = (before.objective - between.objective) / LOOK_BACK
-        recent = (between.objective - last.objective) / LOOK_BACK
-        if not 0 < recent < earlier or self.tol <= 0:
-            return budget
-        shrinking = math.log(recent / earlier) / LOOK_BACK
-        return min(max(math.ceil(math.log(self.tol / recent) / shrinking), 1), budget)
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(math.ceil(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-
-
-@contextmanager
-def watched(console: Console, max_iter: int, tol: float) -> Iterator[FitWatch]:
-    """Give what follows a fit; it is shown live if the console is a terminal."""
-    if not console.is_terminal:
-        yield FitWatch(None, max_iter, tol)
-        return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[left]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
-        yield FitWatch(progress, max_iter, tol)

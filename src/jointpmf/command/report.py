@@ -1,4 +1,4 @@
-"""What `jointpmf report` does with a table on disk: read it once, part by part, and keep counts."""
+"""What `jointpmf report` learns from a table on disk: read once, in batches, only counts kept."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from jointpmf.show.report.findings import Findings, findings_of
 from jointpmf.show.report.subject import Subject
 from jointpmf.show.report.tally import Tally
 
-MOST_FOR_RANKS = 50_000
-"""Rows on which ranks are tried; of more, so many at random."""
+_MOST_FOR_RANKS = 50_000
+"""Rows on which ranks are tried, at most; of a larger table, a random sample."""
 
 
 def findings_in(
@@ -29,9 +29,9 @@ def findings_in(
     unknown: Any,
     ranks: Sequence[int] | None,
     seed: int,
-    progress: bool,
+    verbose: bool,
 ) -> Findings:
-    """Return what is to be said of a model and a table on disk; with ranks, of their curve too."""
+    """Return what a report says of a model and a table; with `ranks`, also how well each does."""
     domain = subject.pmf.domain
     tally = Tally(subject.pmf, compared_pairs(domain))
     some = _SomeRows(seed)
@@ -46,10 +46,10 @@ def findings_in(
         raise JointPMFError(f"{data} has no rows to report on")
     if ranks is None:
         return findings_of(subject, tally)
-    curve = choose_rank(some.codes(), ranks, random_state=seed, progress=progress)
+    curve = choose_rank(some.codes(), ranks, random_state=seed, verbose=verbose)
     note = ""
-    if tally.n_rows > MOST_FOR_RANKS:
-        note = f"Tried on {MOST_FOR_RANKS:,} of the {tally.n_rows:,} rows, drawn at random."
+    if tally.n_rows > _MOST_FOR_RANKS:
+        note = f"Tried on {_MOST_FOR_RANKS:,} of the {tally.n_rows:,} rows, drawn at random."
     return findings_of(subject, tally, curve, note)
 
 
@@ -71,7 +71,7 @@ class _Read:
 
 
 class _SomeRows:
-    """Rows of which no more than can be fitted are kept, each as likely as the next."""
+    """A random sample of the rows that are added, of limited size."""
 
     def __init__(self, seed: int) -> None:
         self.generator = np.random.default_rng(seed)
@@ -79,14 +79,14 @@ class _SomeRows:
         self.keys = np.empty(0)
 
     def add(self, codes: Codes) -> None:
-        """Keep some of these rows, in the place of some before."""
+        """Add rows; some of them replace rows of the sample."""
         self.kept.append(codes)
         self.keys = np.concatenate([self.keys, self.generator.random(codes.n_rows)])
-        if len(self.keys) > MOST_FOR_RANKS:
-            chosen = np.sort(np.argpartition(self.keys, MOST_FOR_RANKS)[:MOST_FOR_RANKS])
+        if len(self.keys) > _MOST_FOR_RANKS:
+            chosen = np.sort(np.argpartition(self.keys, _MOST_FOR_RANKS)[:_MOST_FOR_RANKS])
             self.kept = [Codes(codes.domain, self.codes().array[chosen])]
             self.keys = self.keys[chosen]
 
     def codes(self) -> Codes:
-        """Return the rows that were kept."""
+        """Return the sample."""
         return Codes(self.kept[0].domain, np.concatenate([codes.array for codes in self.kept]))

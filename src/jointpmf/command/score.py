@@ -1,4 +1,4 @@
-"""How likely each row of a table on disk is, and which are the least likely."""
+"""How likely each row of a table on disk is, and which rows are the least likely."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jointpmf.data.table_files import TableFile
 from jointpmf.domain import text_of
 from jointpmf.pmf import JointPMF
 
-GAP = 2
+_GAP = 2
 """Spaces between columns."""
 
 
@@ -59,10 +59,10 @@ def worst_table(rows: pl.DataFrame, width: int) -> Table:
     table.add_column("row", justify="right")
     table.add_column("log-likelihood", justify="right")
     cells = [[str(row) for row in rows["row"]], [f"{log:.2f}" for log in rows["log_probability"]]]
-    room = width - len("log-likelihood") - max(map(len, ("row", *cells[0]))) - 2 * GAP
+    room = width - len("log-likelihood") - max(map(len, ("row", *cells[0]))) - 2 * _GAP
     for name in rows.columns[2:]:
         texts = ["" if cell is None else text_of(cell) for cell in rows[name]]
-        room -= max(map(len, (name, *texts))) + GAP
+        room -= max(map(len, (name, *texts))) + _GAP
         if room < 0:
             break
         table.add_column(Text(name))

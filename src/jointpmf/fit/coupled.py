@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials
 from jointpmf.fit.settings import Coupled
 from jointpmf.fit.solution import Solution, Start
@@ -263,7 +264,9 @@ class TableFit:
         self, marginals: MarginalSet, generator: np.random.Generator
     ) -> Iterator[tuple[int, Callable[[], Solution]]]:
         for rank in range(1, _MAX_RANK + 1):
-            yield rank, partial(self._of_rank, marginals, generator, rank)
+            loop = in_stage(self.fit.loop, f"rank {rank}")
+            own = replace(self, fit=replace(self.fit, loop=loop))
+            yield rank, partial(own._of_rank, marginals, generator, rank)
 
 
 def _is_past_the_elbow(trials: Trials[int]) -> bool:

@@ -75,14 +75,18 @@ def _files_of(source: Any) -> Files | None:
 
 @contextmanager
 def opened_files(files: Files, domain: Domain | None, bins: Any) -> Iterator[FileReading]:
-    """Give the rows of tables on disk, whose levels are known."""
-    with open_table(files.paths, files.missing) as table:
+    """Give the rows of tables on disk, whose levels are known.
+
+    `bins` may be a function that gives them from the names of the columns.
+    """
+    with open_table(os.fspath(files.paths), files.missing) as table:
         if files.memory is not None and table.is_read_ahead:
             raise JointPMFError(
                 f"{table.name} is packed by zstandard, which cannot be read within a limit of "
                 "memory: unpack it, or pack it by gzip"
             )
         names = files.kept_names(table.columns)
+        bins = bins(names) if callable(bins) else bins
         reading = FileReading(table, names, domain, bins, files.memory)
         logger.info("the levels of %d columns are known", len(reading.domain))
         yield reading

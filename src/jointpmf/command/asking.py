@@ -1,0 +1,204 @@
+"""Commands that ask a model: `query`, `sample`, `score`, `impute`, `info`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from jointpmf.command.console import console, print_json, say
+from jointpmf.command.models import read_model, read_pmf
+from jointpmf.command.options import (
+    Data,
+    Given,
+    Json,
+    Missing,
+    Model,
+    Output,
+    Seed,
+    Unknown,
+    check_choice,
+)
+from jointpmf.errors import JointPMFError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from jointpmf.pmf import JointPMF
+
+
+def query(
+    model: Model,
+    of: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME",
+            help="A variable to ask for; several give their joint distribution.",
+            show_default=False,
+        ),
+    ],
+    given: Given = None,
+    top: Annotated[int, typer.Option(help="Rows to show, the most likely first.", min=1)] = 40,
+    as_json: Json = False,
+) -> None:
+    """Print the distribution of some variables, given what is known of others."""
+    from jointpmf.command.printing import Answer
+    from jointpmf.domain import evidence_of
+
+    pmf = read_pmf(model)
+    pmf.domain.indices(of)
+    evidence = evidence_of(pmf.domain, given or [])
+    for name in of:
+        if name in evidence:
+            raise JointPMFError(f"{name!r} is both asked for and given")
+    answer = Answer(pmf.condition(evidence).marginal(of), evidence)
+    if as_json:
+        print_json(answer.for_json())
+    else:
+        answer.show(console(), top)
+
+
+def sample(
+    model: Model,
+    n: Annotated[int, typer.Option("-n", "--rows", help="How many rows.", min=0)] = 10,
+    given: Given = None,
+    output: Output = "-",
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Draw rows from the model, given what is known."""
+    from jointpmf.data.table_output import check_output, table_output
+    from jointpmf.domain import evidence_of
+
+    check_output(output)
+    pmf = read_pmf(model)
+    rows: pl.DataFrame = pmf.sample(n, evidence_of(pmf.domain, given or []) or None, seed)
+    with table_output(output, as_json) as write:
+        write(rows)
+    say(output, {"rows": n, "output": output}, f"{n} rows written to {output}.", as_json)
+
+
+def score(
+    model: Model,
+    data: Data,
+    worst: Annotated[
+        int | None,
+        typer.Option(
+            help="Only this many rows, the least likely first.", min=1, show_default=False
+        ),
+    ] = None,
+    output: Output = "-",
+    unknown: Unknown = "error",
+    missing: Missing = None,
+    as_json: Json = False,
+) -> None:
+    """Print the log-likelihood of each row, or show the least likely rows.
+
+    Rows are counted from 0. Missing cells are summed out.
+    """
+    from jointpmf.command.score import scored_batches, worst_rows, worst_table
+    from jointpmf.data.table_files import open_table
+    from jointpmf.data.table_output import check_output, table_output
+
+    check_output(output)
+    check_choice(unknown, "unknown", ("error", "missing"))
+    pmf = read_pmf(model, data)
+    n_rows, total = 0, 0.0
+    with open_table(data, missing or []) as table:
+        batches = scored_batches(pmf, table, unknown)
+        if worst is not None:
+            rows = worst_rows(batches, worst)
+            if output == "-" and not as_json:
+                where = console()
+                where.print(worst_table(rows, where.width))
+                return
+            batches = iter([rows])
+        with table_output(output, as_json) as write:
+            for batch in batches:
+                n_rows += len(batch)
+                total += float(batch["log_probability"].sum())
+                write(batch if worst is not None else batch.select("row", "log_probability"))
+    mean = total / n_rows if n_rows else 0.0
+    say(
+        output,
+        {"rows": n_rows, "mean_log_probability": mean, "output": output},
+        f"{n_rows} rows, {mean:.4f} on average; written to {output}.",
+        as_json,
+    )
+
+
+def impute(
+    model: Model,
+    data: Data,
+    output: Output = "-",
+    strategy: Annotated[
+        str,
+        typer.Option(
+            metavar="mode|median|expectation|sample",
+            help="The most likely level, the median one, the expected value, or a draw.",
+        ),
+    ] = "mode",
+    unknown: Unknown = "error",
+    missing: Missing = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Fill the missing cells of a table; columns that the model does not know stay as they are."""
+    import numpy as np
+
+    from jointpmf.data.file_codes import coded_batches
+    from jointpmf.data.table_files import open_table
+    from jointpmf.data.table_output import check_output, table_output
+    from jointpmf.predict.impute import STRATEGIES
+    from jointpmf.predict.impute import impute as impute_cells
+
+    check_output(output)
+    check_choice(unknown, "unknown", ("error", "missing"))
+    check_choice(strategy, "strategy", STRATEGIES)
+    pmf = read_pmf(model, data)
+    generator = np.random.default_rng(seed)
+    n_rows = n_filled = 0
+    with open_table(data, missing or []) as table, table_output(output, as_json) as write:
+        for batch, codes in coded_batches(table, pmf.domain, unknown):  # type: ignore[arg-type]
+            known = [name for name in pmf.domain.names if name in batch.columns]
+            filled = impute_cells(pmf, batch, _strategies(pmf, known, strategy), generator)
+            n_rows += len(batch)
+            n_filled += int((codes.array[:, pmf.domain.indices(known)] < 0).sum())
+            write(filled.select(batch.columns))
+    say(
+        output,
+        {"rows": n_rows, "filled": n_filled, "output": output},
+        f"{n_filled} cells of {n_rows} rows filled; written to {output}.",
+        as_json,
+    )
+
+
+def _strategies(pmf: JointPMF, known: Sequence[str], strategy: str) -> dict[str, str]:
+    """Return the strategy of each column: levels without values have a mode, but no mean."""
+    if strategy != "expectation":
+        return dict.fromkeys(known, strategy)
+    return {name: "mode" if pmf.domain[name].values is None else "expectation" for name in known}
+
+
+def info(model: Model, as_json: Json = False) -> None:
+    """Show what a model is about: its variables, their levels, its rank, how it was fitted."""
+    from jointpmf.command.printing import domain_table, plain_table, variable_for_json
+
+    found = read_model(model)
+    if as_json:
+        content = {
+            "rank": len(found.weights),
+            "variables": [variable_for_json(variable) for variable in found.domain],
+            "about": found.about,
+        }
+        print_json(content)
+        return
+    where = console()
+    where.print(domain_table(found.domain))
+    table = plain_table("fitted", "")
+    for key, text in (found.about or {"rank": str(len(found.weights))}).items():
+        table.add_row(key, Text(text))
+    where.print()
+    where.print(table)

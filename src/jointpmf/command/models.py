@@ -1,0 +1,56 @@
+"""Model files as a command is given them: by a path, or by stdin and stdout."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from jointpmf.errors import JointPMFError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jointpmf.model_file import ModelFile
+    from jointpmf.pmf import JointPMF
+
+
+def read_model(path: str) -> ModelFile:
+    """Return what is in a model file, or in stdin for "-"."""
+    from jointpmf.model_file import read_model_file
+
+    return read_model_file(sys.stdin.buffer if path == "-" else path)
+
+
+def read_pmf(path: str, data: str = "") -> JointPMF:
+    """Return the model in a file; `data` is what else the command reads."""
+    from jointpmf.pmf import JointPMF
+
+    check_stdin(path, data)
+    return JointPMF(*read_model(path)[:3])
+
+
+def check_stdin(model: str, data: str) -> None:
+    """Raise if two files are to come from stdin."""
+    if model == data == "-":
+        raise JointPMFError("the model and the data cannot both come from stdin")
+
+
+def check_place(output: str) -> None:
+    """Raise now, rather than after a long fit, if a file cannot be written there."""
+    folder = os.path.dirname(os.path.realpath(output))
+    if output != "-" and not os.path.isdir(folder):
+        raise JointPMFError(f"cannot write {output}: there is no directory {folder}")
+    if os.path.isdir(output):
+        raise JointPMFError(f"cannot write {output}: it is a directory")
+
+
+def put_model(output: str, pmf: JointPMF, about: Mapping[str, str]) -> None:
+    """Write a model to a file, or to stdout for "-"."""
+    from jointpmf.model_file import model_bytes, write_model
+
+    if output == "-":
+        sys.stdout.buffer.write(model_bytes(pmf.domain, pmf.weights, pmf.factors, about))
+        sys.stdout.flush()
+    else:
+        write_model(output, pmf.domain, pmf.weights, pmf.factors, about)

@@ -1,0 +1,131 @@
+"""Commands that write HTML pages: `explore`, `report`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from jointpmf.command.console import console, say
+from jointpmf.command.models import check_stdin, read_model
+from jointpmf.command.options import (
+    Data,
+    Json,
+    Missing,
+    Model,
+    Opened,
+    Seed,
+    Unknown,
+    check_choice,
+    page_output,
+)
+from jointpmf.errors import JointPMFError
+
+
+def explore(
+    model: Model,
+    output: Annotated[str | None, page_output("the model's name with .html")] = None,
+    is_opened: Opened = False,
+    as_json: Json = False,
+) -> None:
+    """Write one HTML page in which the model answers clicks; it needs no network.
+
+    The page holds the whole model: whoever has the page has the model.
+    """
+    from jointpmf.show.explorer.page import page_bytes
+
+    source = _source(model)
+    output = os.path.splitext(source)[0] + ".html" if output is None else output
+    # pages are shared: they should not tell where files are on this machine
+    name = os.path.basename(source) if os.path.isabs(source) else source
+    _check_page(output, is_opened, {"model": model})
+    found = read_model(model)
+    content = page_bytes(found.domain, found.weights, found.factors, name)
+    _put_page(content, output, {"output": output}, f"Written to {output}.", as_json, is_opened)
+
+
+def report(
+    model: Model,
+    data: Data,
+    output: Annotated[str | None, page_output("the model's name with -report.html")] = None,
+    ranks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="1-6",
+            help="Also try these ranks, and show which one predicts held-out rows best.",
+            show_default=False,
+        ),
+    ] = None,
+    is_opened: Opened = False,
+    unknown: Unknown = "error",
+    missing: Missing = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Write one HTML page on a model and the table it was fitted to, for a colleague to read.
+
+    It says what was fitted, how many cells are missing, whether the fit converged and is unique,
+    how well it fits, what its components are, and what to watch out for. It holds no rows.
+    """
+    from jointpmf.command.arguments import ranks_of
+    from jointpmf.command.report import findings_in
+    from jointpmf.show.report.page import report_bytes
+    from jointpmf.show.report.subject import Subject
+
+    check_choice(unknown, "unknown", ("error", "missing"))
+    asked = None if ranks is None else ranks_of(ranks)
+    source = _source(model)
+    output = os.path.splitext(source)[0] + "-report.html" if output is None else output
+    _check_page(output, is_opened, {"model": model, "data": data})
+    check_stdin(model, data)
+    subject = Subject.of_file(read_model(model))
+    found = findings_in(
+        subject, data, missing or [], unknown, asked, seed, console(stderr=True).is_terminal
+    )
+    content = report_bytes(found, os.path.splitext(os.path.basename(source))[0])
+    rows = None if found.tally is None else found.tally.n_rows
+    said = {"output": output, "rows": rows, "warnings": found.warnings}
+    warned = f"{len(found.warnings) or 'nothing'} to watch out for"
+    _put_page(content, output, said, f"Written to {output}; {warned}.", as_json, is_opened)
+
+
+def _source(model: str) -> str:
+    """Return the name of a model's file, also where it comes from stdin."""
+    return "model.safetensors" if model == "-" else model
+
+
+def _put_page(
+    content: bytes, output: str, said: dict[str, Any], sentence: str, as_json: bool, is_opened: bool
+) -> None:
+    """Write a page to a file or to stdout, say so, and show it if that is asked for."""
+    from jointpmf.output import atomic_output
+
+    if output == "-":
+        sys.stdout.buffer.write(content)
+        return
+    with atomic_output(output) as file:
+        file.write(content)
+    say(output, said, sentence, as_json)
+    if is_opened:
+        _open(output)
+
+
+def _check_page(output: str, is_opened: bool, sources: dict[str, str]) -> None:
+    """Raise if a page cannot be opened, or would replace what it is made from."""
+    if output == "-" and is_opened:
+        raise JointPMFError("--open needs a file; stdout cannot be opened")
+    for what, path in sources.items():
+        is_stream = "-" in (output, path)  # what comes from stdin is not what goes to stdout
+        if not is_stream and os.path.realpath(output) == os.path.realpath(path):
+            raise JointPMFError(f"the page would replace the {what} {path}; give another --output")
+
+
+def _open(path: str) -> None:
+    import webbrowser
+    from pathlib import Path
+
+    if not webbrowser.open(Path(path).resolve().as_uri()):
+        logging.getLogger("jointpmf").warning("no browser was found; open %s in one", path)

@@ -1,0 +1,90 @@
+"""Commands that need no data: `plan`, `identify`, `demo`, `version`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from jointpmf.command.console import console, print_json
+from jointpmf.command.models import read_pmf
+from jointpmf.command.options import Json, Method
+from jointpmf.errors import JointPMFError
+
+
+def plan(
+    rows: Annotated[float, typer.Option(help="How many rows the table has.", show_default=False)],
+    variables: Annotated[int, typer.Option(help="How many variables.", show_default=False)],
+    levels: Annotated[int, typer.Option(help="How many levels each has.", show_default=False)],
+    rank: Annotated[int, typer.Option(help="Number of components.", show_default=False)],
+    method: Method = "likelihood",
+    order: Annotated[
+        int, typer.Option(help="Variables in each marginal, for --method marginals.")
+    ] = 3,
+    iterations: Annotated[int, typer.Option(help="How many iterations the fit may take.")] = 100,
+    as_json: Json = False,
+) -> None:
+    """Print what a fit would cost on this machine: passes, memory and time."""
+    from jointpmf.fit.forecast import plan as planned
+
+    if rows != int(rows):
+        raise JointPMFError(f"--rows must be a whole number, not {rows:g}")
+    found = planned(int(rows), variables, levels, rank, method, order, iterations)
+    if as_json:
+        print_json(asdict(found))
+    else:
+        console().print(str(found), highlight=False)
+
+
+def identify(
+    model: Annotated[
+        str | None, typer.Argument(help="A model file, or - for stdin.", show_default=False)
+    ] = None,
+    sizes: Annotated[
+        str | None,
+        typer.Option(metavar="10,10,10", help="Levels of each variable.", show_default=False),
+    ] = None,
+    order: Annotated[int, typer.Option(help="Variables in each marginal.", min=1)] = 3,
+    rank: Annotated[
+        int | None,
+        typer.Option(help="Number of components.", show_default="that of the model", min=1),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Tell whether all marginals of an order determine a model of a rank."""
+    from jointpmf import Domain, identifiability
+    from jointpmf.command.arguments import sizes_of
+
+    if (model is None) == (sizes is None):
+        raise JointPMFError("give either a model or --sizes")
+    if sizes is not None:
+        if rank is None:
+            raise JointPMFError("--sizes needs --rank")
+        report = identifiability(Domain.of_sizes(sizes_of(sizes)), rank, order=order)
+    else:
+        pmf = read_pmf(str(model))
+        at = pmf if rank in (None, pmf.rank) else None
+        report = identifiability(pmf.domain, rank or pmf.rank, order=order, pmf=at)
+    if as_json:
+        print_json({**asdict(report), "text": str(report)})
+    else:
+        console().print(Text(str(report)))
+
+
+def demo(as_json: Json = False) -> None:
+    """Learn a real survey with a fifth of its answers hidden, and guess them."""
+    from jointpmf.command.demo import run
+
+    found = run(console(quiet=as_json))
+    if as_json:
+        print_json({"questions": [one._asdict() for one in found]})
+
+
+def version(as_json: Json = False) -> None:
+    """Print the version."""
+    from jointpmf import __version__
+    from jointpmf.command.printing import json_text
+
+    typer.echo(json_text({"version": __version__}) if as_json else __version__)

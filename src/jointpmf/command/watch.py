@@ -1,0 +1,61 @@
+"""What follows a fit: it keeps the best model so far, and shows how far the fit is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from jointpmf.pmf import JointPMF
+from jointpmf.solvers.loop import Step
+
+
+class FitWatch:
+    """The callback of a fit.
+
+    Parameters
+    ----------
+    show : callable
+        Called with a line that says how far the fit is.
+
+    Examples
+    --------
+    >>> lines = []
+    >>> watch = FitWatch(lines.append)
+    >>> watch(Step(1, 5.0, 0.1, 0.0, 0.0, stage="rank 2"), "a model")
+    >>> watch.best, lines
+    ('a model', ['rank 2, iteration 1, objective 5.000000'])
+    """
+
+    def __init__(self, show: Callable[[str], object]) -> None:
+        self.show = show
+        self.best: JointPMF | None = None
+        self.step: Step | None = None
+        self.history: list[Step] = []
+
+    def __call__(self, step: Step, pmf: JointPMF) -> None:
+        """Take note of one iteration."""
+        if self.step is None or _cost(step) <= _cost(self.step):
+            self.best, self.step = pmf, step
+        if self.history and step.iteration <= self.history[-1].iteration:
+            self.history.clear()  # another fit
+        self.history.append(step)
+        stage = f"{step.stage}, " if step.stage else ""
+        self.show(f"{stage}iteration {step.iteration}, objective {step.objective:.6f}")
+
+
+def _cost(step: Step) -> float:
+    """Return what tells the better of two models, also of different ranks."""
+    return step.objective if step.validation is None else step.validation
+
+
+@contextmanager
+def watched(console: Console) -> Iterator[FitWatch]:
+    """Give what follows a fit; it is shown live if the console is a terminal."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    is_shown = console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=not is_shown) as bar:
+        task = bar.add_task("reading, and finding a start", total=None)
+        yield FitWatch(lambda line: bar.update(task, description=line))
