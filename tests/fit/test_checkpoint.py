@@ -17,8 +17,8 @@ from safetensors.numpy import load_file
 
 import jointpmf as jp
 from jointpmf.command.main import main
-from jointpmf.fit import checkpoint
 from jointpmf.errors import CheckpointError
+from jointpmf.fit import checkpoint
 from jointpmf.fit.rows import loop_options
 from jointpmf.fit.settings import Checkpoint
 from jointpmf.marginals.tables import TableLimits

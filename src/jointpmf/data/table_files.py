@@ -16,7 +16,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, BinaryIO
@@ -25,7 +25,7 @@ import polars as pl
 
 from jointpmf.domain import check_distinct
 from jointpmf.errors import JointPMFError
-from jointpmf.output import reason_of
+from jointpmf.output import PathLike, reason_of
 
 _HEAD_BYTES = 2**16
 """Bytes from the beginning of a file, by which its kind and its columns are found."""
@@ -214,7 +214,7 @@ def _end_of_lines(text: bytes, quote: bytes) -> int:
 
 @dataclass(frozen=True)
 class TableFolder(TableFile):
-    """Parquet files of the same columns in a folder: one table, in the order of their names."""
+    """Several files of the same columns as one table: those of a folder, or some that are named."""
 
     files: tuple[TableFile, ...] = ()
 
@@ -235,24 +235,35 @@ class TableFolder(TableFile):
     @cached_property
     def kind(self) -> str:
         """What all of its files are."""
-        return "parquet"
+        first, *others = self.files
+        for file in others:
+            if file.is_text != first.is_text:
+                raise JointPMFError(f"{file.name} is {file.kind}, but {first.name} is {first.kind}")
+        return first.kind
 
     @property
     def is_read_ahead(self) -> bool:
-        """Whether it is packed as a whole."""
-        return False
+        """Whether one of them is packed as a whole."""
+        return any(file.is_read_ahead for file in self.files)
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The names of the columns, which all files have."""
+        first, *others = self.files
+        for file in others:
+            if odd := sorted({*first.columns} ^ {*file.columns}):
+                has = "a" if odd[0] in file.columns else "no"
+                raise JointPMFError(
+                    f"{file.name} has {has} column {odd[0]!r}, unlike {first.name} before it"
+                )
+        return first.columns
 
     @cached_property
     def schema(self) -> pl.Schema:
         """The types of the columns, wide enough for all files."""
         first, *others = self.files
-        types = dict(first.schema)
+        types = {name: first.schema[name] for name in self.columns}
         for file in others:
-            if odd := sorted({*types} ^ {*file.schema}):
-                has = "a" if odd[0] in file.schema else "no"
-                raise JointPMFError(
-                    f"{file.name} has {has} column {odd[0]!r}, unlike {first.name} before it"
-                )
             for name, dtype in file.schema.items():
                 types[name] = _common_type(types[name], dtype, f"column {name!r} of {file.name}")
         return pl.Schema(types)
@@ -261,7 +272,8 @@ class TableFolder(TableFile):
         """Yield the rows of all files, some at a time, of these columns or of all."""
         for file in self.files:
             for batch in file.batches(self.columns if columns is None else columns):
-                yield batch.cast({name: self.schema[name] for name in batch.columns})
+                types = {} if self.is_text else {name: self.schema[name] for name in batch.columns}
+                yield batch.cast(pl.Schema(types)) if types else batch
 
 
 def _common_type(first: Any, second: Any, where: str) -> Any:
@@ -336,6 +348,18 @@ def open_table(path: str, missing: Iterable[str] = (), **sizes: int) -> Iterator
         return
     with _reading(path), open(path, "rb") as pipe, _spooled(pipe) as spooled:
         yield TableFile(spooled, path, texts, **sizes)
+
+
+@contextmanager
+def open_tables(
+    paths: PathLike | Sequence[PathLike], missing: Iterable[str] = ()
+) -> Iterator[TableFile]:
+    """Give the table at a path, or several of them as one table."""
+    several: list[Any] = list(paths) if isinstance(paths, (list, tuple)) else [paths]
+    with ExitStack() as stack:
+        tables = [stack.enter_context(open_table(os.fspath(path), missing)) for path in several]
+        name = f"{tables[0].name} and {len(tables) - 1} more"
+        yield tables[0] if len(tables) == 1 else TableFolder(name, name, files=tuple(tables))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import numpy as np
 
 from jointpmf.data.codes import Codes, checked_weights
 from jointpmf.data.encode import encode
-from jointpmf.data.table_files import open_table
+from jointpmf.data.table_files import open_tables
 from jointpmf.domain import check_is_domain
 from jointpmf.errors import JointPMFError
 from jointpmf.rows.distributed import distributed_rows, engine_of
@@ -79,7 +79,7 @@ def opened_files(files: Files, domain: Domain | None, bins: Any) -> Iterator[Fil
 
     `bins` may be a function that gives them from the names of the columns.
     """
-    with open_table(os.fspath(files.paths), files.missing) as table:
+    with open_tables(files.paths, files.missing) as table:
         if files.memory is not None and table.is_read_ahead:
             raise JointPMFError(
                 f"{table.name} is packed by zstandard, which cannot be read within a limit of "
