@@ -12,21 +12,19 @@ from typing import Any
 from numba.core import types
 from numba.extending import intrinsic
 
-from jointpmf.compiled import plain
-
 _INDEX = types.intp
 
 
 def _loop(name: str, result: Any, *arguments: Any) -> Any:
     """Return a loop's signature, and what generates its code in the form that its lanes ask for."""
+    from jointpmf.compiled import plain, vectors
+
     signature = result(*arguments)
     if any(isinstance(k, types.UniTuple) and k.dtype == types.boolean for k in arguments):
         twin = getattr(plain, name)
         return signature, lambda context, builder, kinds, values: context.compile_internal(
             builder, twin, kinds, values
         )
-    from jointpmf.compiled import vectors
-
     return signature, getattr(vectors, name)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trial, Trials
-from jointpmf.fit.settings import Likelihood
+from jointpmf.fit.settings import Likelihood, Search
 from jointpmf.fit.solution import Solution, Start
 from jointpmf.pmf import JointPMF, average
 from jointpmf.point import Point
@@ -31,13 +31,6 @@ if TYPE_CHECKING:
     from jointpmf.fit.likelihood import EMFit
     from jointpmf.fit.validation import Split
     from jointpmf.rows.source import Table
-
-_RANKS = {"rows": (10, 20, 40, 80), "factors": (32, 256, 1024, 4096)}
-"""Ranks that are tried for each start, upwards; a factor more needs four times the points, and so
-do rows with many cells, which tell much about where they lie."""
-
-_BANDWIDTHS = {"rows": (0.6, 0.4, 0.0), "factors": (0.4, 0.0)}
-"""How far counts spread to neighbours: the first while ranks are tried, all at the best rank."""
 
 _WORSE_RANKS = {"rows": 2, "factors": 1}
 """Ranks in a row without improvement after which no larger one is tried."""
@@ -54,23 +47,17 @@ _N_TRIED = 2
 _N_AVERAGED = 6
 """Fits of the best kind of each start that are averaged."""
 
-_BLENDS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Parts of the average that may be from factors; the rest is from rows."""
-
-_POWERS = (0.7, 0.8, 0.9, 1.0, 1.1)
-"""Powers of an average's columns that are tried, by the likelihood of the hidden cells."""
-
 
 def fit_by_cells(
-    split: Split, fit: EMFit, n_average: int | None, generator: np.random.Generator
+    split: Split, fit: EMFit, search: Search, generator: np.random.Generator
 ) -> Solution:
     """Return the average of fits that together predict hidden cells best from their rows."""
     assert split.judge is not None
     cells = split.judge(1)
     assert isinstance(cells, HeldOutCells)
-    search = _CellSearch(split.fitted, cells, fit, n_average or _N_AVERAGED, generator)
-    search.trials.run(search.candidates())
-    return search.averaged()
+    kinds = _CellSearch(split.fitted, cells, fit, search, generator)
+    kinds.trials.run(kinds.candidates())
+    return kinds.averaged()
 
 
 class _Kind(NamedTuple):
@@ -95,15 +82,19 @@ class _CellSearch:
         table: Table,
         cells: HeldOutCells,
         fit: EMFit,
-        n_average: int,
+        search: Search,
         generator: np.random.Generator,
     ) -> None:
-        self.table, self.cells, self.fit, self.n_average = table, cells, fit, n_average
+        self.table, self.cells, self.fit, self.kinds = table, cells, fit, search.kinds
+        self.n_average = search.n_average or _N_AVERAGED
         self.trials: Trials[_Kind] = Trials(is_tolerant=False)
         self._generator = generator
         self._answers: dict[int, Answers] = {}
         self._has_order = any(map(is_ordered, table.domain))
-        self._starts = tuple(_RANKS) if self._has_order else ("rows",)
+        kinds = search.kinds
+        self._ranks = {"rows": kinds.row_ranks, "factors": kinds.factor_ranks}
+        self._bandwidths = {"rows": kinds.row_bandwidths, "factors": kinds.factor_bandwidths}
+        self._starts = ("rows", "factors") if self._has_order else ("rows",)
 
     def candidates(self) -> Candidates:
         """Yield fits of all kinds that may help, and more of the best of each start."""
@@ -111,7 +102,7 @@ class _CellSearch:
             yield from self._climb(start)
             if self._has_order:
                 best = self._best(start)
-                for bandwidth in _BANDWIDTHS[start]:
+                for bandwidth in self._bandwidths[start]:
                     yield from self._tried(best._replace(bandwidth=bandwidth))
         for start in self._starts:
             best = self._best(start)
@@ -122,9 +113,9 @@ class _CellSearch:
         return min(self.n_average, max(_MAX_RANK // kind.rank, 1))
 
     def _climb(self, start: str) -> Candidates:
-        bandwidth = _BANDWIDTHS[start][0] if self._has_order else 0.0
+        bandwidth = self._bandwidths[start][0] if self._has_order else 0.0
         n_worse = 0
-        for rank in _RANKS[start]:
+        for rank in self._ranks[start]:
             kind = _Kind(start, rank, bandwidth)
             yield from self._tried(kind)
             n_worse = 0 if self._best(start) == kind else n_worse + 1
@@ -170,7 +161,7 @@ class _CellSearch:
             for solution in self.trials.of(kind)[: self._n_averaged(kind)]
         ]
         fits = [member.solution for member in members]
-        blends = [_shares(members, part) for part in _BLENDS] if len(bests) > 1 else [None]
+        blends = [_shares(members, part) for part in self.kinds.blends] if len(bests) > 1 else [None]
         costs = [self._cost(fits, shares) for shares in blends]
         shares = blends[int(np.argmin(costs))]
         shares = np.ones(len(members)) if shares is None else shares
@@ -198,7 +189,7 @@ class _CellSearch:
         """Return the model with columns to the power under which hidden cells are most likely."""
         judge = self.cells.scored_by("likelihood")
         found = []
-        for power in _POWERS:
+        for power in self.kinds.powers:
             columns = [factor**power for factor in pmf.factors]
             factors = [column / column.sum(axis=0) for column in columns]
             found.append(JointPMF(pmf.domain, pmf.weights, factors))

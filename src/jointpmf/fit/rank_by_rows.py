@@ -18,7 +18,7 @@ from jointpmf.data.codes import Codes
 from jointpmf.domain import MISSING
 from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials
-from jointpmf.fit.settings import Likelihood, default_smoothing, emphasis_of
+from jointpmf.fit.settings import Likelihood, Search, default_smoothing, emphasis_of
 from jointpmf.fit.solution import Solution, Start
 from jointpmf.pmf import average
 from jointpmf.point import Point
@@ -30,9 +30,6 @@ from jointpmf.solvers.loop import Status
 if TYPE_CHECKING:
     from jointpmf.fit.likelihood import EMFit
     from jointpmf.fit.validation import Judge, Splitter
-
-_RANKS = (1, 2, 4, 8, 16, 32, 64, 128)
-"""Ranks that are tried, upwards, until they no longer help."""
 
 _SMOOTHINGS = (default_smoothing(), 1.0)
 """Smoothing that is tried: more of it where that is better than less."""
@@ -67,7 +64,7 @@ def fit_by_rows(
     table: Table,
     fit: EMFit,
     objective: Likelihood,
-    n_average: int | None,
+    search: Search,
     generator: np.random.Generator,
     split: Splitter | None = None,
 ) -> Solution:
@@ -77,14 +74,14 @@ def fit_by_rows(
     """
     position = None if objective.target is None else table.domain.index(objective.target)
     codes, weights = distinct_codes(table.codes, table.weights)
-    seeds = generator.integers(2**63, size=max(_MAX_AVERAGED, n_average or 0))
+    seeds = generator.integers(2**63, size=max(_MAX_AVERAGED, search.n_average or 0))
     generators = [np.random.default_rng(seed) for seed in seeds]
-    search = _RankSearch(codes, weights, position, generators, fit, split)
+    ranks = _RankSearch(codes, weights, position, generators, fit, split)
     tried = _SMOOTHINGS if objective.smoothing is None else (objective.smoothing,)
     if max(weights.sum(), len(weights)) < _MIN_ROWS:
-        return search.independent(tried[0])
-    search.trials.run(search.candidates(tried, objective.emphasis, n_average))
-    return search.averaged()
+        return ranks.independent(tried[0])
+    ranks.trials.run(ranks.candidates(tried, objective.emphasis, search))
+    return ranks.averaged()
 
 
 class _Kind(NamedTuple):
@@ -134,25 +131,26 @@ class _RankSearch:
         self.n_tried = next((n for limit, n in _N_TRIED if self.n_cells < limit), 1)
 
     def candidates(
-        self, smoothings: tuple[float, ...], emphasis: int | None, n_average: int | None
+        self, smoothings: tuple[float, ...], emphasis: int | None, search: Search
     ) -> Candidates:
         """Yield fits of growing rank while that helps, then the rest of those of the best kind."""
-        yield from self._climb(_Kind(_RANKS[0], smoothings[0], emphasis or 1), _PATIENCE)
+        ranks = search.kinds.ranks
+        yield from self._climb(ranks, _Kind(ranks[0], smoothings[0], emphasis or 1), _PATIENCE)
         for smoothing in smoothings[1:]:
-            yield from self._climb(self._best()._replace(smoothing=smoothing), 1)
+            yield from self._climb(ranks, self._best()._replace(smoothing=smoothing), 1)
         if self.target is not None and emphasis is None:
             several = emphasis_of(len(self.codes.domain) - 1)
-            yield from self._climb(self._best()._replace(emphasis=several), _PATIENCE)
+            yield from self._climb(ranks, self._best()._replace(emphasis=several), _PATIENCE)
         best = self._best()
         n_affordable = _AVERAGE_WORK // (self.n_cells * best.rank)
-        count = n_average or min(max(n_affordable, _MIN_AVERAGED), _MAX_AVERAGED)
+        count = search.n_average or min(max(n_affordable, _MIN_AVERAGED), _MAX_AVERAGED)
         for k in range(self.n_tried, count):
             yield best, partial(self._fit, best, k)
 
-    def _climb(self, first: _Kind, patience: int) -> Candidates:
+    def _climb(self, ranks: tuple[int, ...], first: _Kind, patience: int) -> Candidates:
         """Yield fits of growing rank from a kind on, until ranks in a row do not help."""
         n_worse = 0
-        for rank in _RANKS[_RANKS.index(first.rank) :]:
+        for rank in ranks[ranks.index(first.rank) :]:
             kind = first._replace(rank=rank)
             if self.trials.of(kind):
                 return

@@ -173,6 +173,8 @@ class _Asked:
         if isinstance(self.objective, Coupled):
             if not self.search.is_default:
                 raise JointPMFError("n_starts and n_average belong to the objective 'likelihood'")
+            if self.objective.is_implicit and self.rank is None:
+                raise JointPMFError("is_implicit needs a rank, not rank='auto'")
         elif self.rank is not None and self.objective.target is not None:
             raise JointPMFError("a target needs rank='auto'")
         if self.rank is None and self.search.n_starts > 1:
@@ -220,7 +222,10 @@ class _Fitting:
         objective = asked.objective
         room = _room_of(reading)
         if isinstance(objective, Coupled):
-            is_counted = asked.rank is None or not are_many(domain.sizes, objective.order)
+            is_implicit = objective.is_implicit
+            if is_implicit is None:
+                is_implicit = are_many(domain.sizes, objective.order)
+            is_counted = asked.rank is None or not is_implicit
             if is_counted or room is None:
                 return self._of_counts(reading, objective, room)
         if reading.is_read_once:
@@ -303,8 +308,6 @@ class _Fitting:
             assert isinstance(source, Table)
             split = splitter(source, self.asked.validation, is_smoothed=False)(generator)
             fit, fitted = replace(fit, judge=split.judge), split.fitted
-        elif not isinstance(source, Table):
-            check_countable(source.domain, self.asked.objective.order)
         found = fit_subsets(fitted, self.asked.rank, self.asked.objective, fit, generator)
         assert found.source is not None
         return replace(found, source=replace(found.source, n_rows=_rows_of(source).n_rows))
@@ -315,17 +318,17 @@ class _Fitting:
             return self._of_sample(source, fit, generator)
         if not isinstance(source, Table):
             raise JointPMFError("rank='auto' needs rows in memory: give a rank")
-        asked, n_average = self.asked, self.asked.search.n_average
+        asked = self.asked
         if not asked.hides_cells:
             split = None
             if asked.validation is not None:
                 split = splitter(source, asked.validation, is_smoothed=True)
-            found = fit_by_rows(source, fit, self._likelihood, n_average, generator, split)
+            found = fit_by_rows(source, fit, self._likelihood, asked.search, generator, split)
             return self._told(found, _rows_of(source))
 
         def fit_to(table: Table, cells: HiddenCells) -> Solution:
             split = splitter(table, cells, is_smoothed=True, patience=6)(generator)
-            return fit_by_cells(split, fit, n_average, generator)
+            return fit_by_cells(split, fit, asked.search, generator)
 
         cells = asked.validation
         cells = cells if isinstance(cells, HiddenCells) else HiddenCells(cells)
@@ -408,6 +411,7 @@ class _Fitting:
             "n_starts": asked.search.n_starts > 1,
             "n_average": (asked.search.n_average or 1) > 1,
             "bandwidth": isinstance(asked.objective, Likelihood) and asked.objective.bandwidth > 0,
+            "is_implicit": isinstance(asked.objective, Coupled) and asked.objective.is_implicit,
         }
         for name, is_asked in needs.items():
             if is_asked:

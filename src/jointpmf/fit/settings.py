@@ -70,6 +70,9 @@ class Coupled:
     ----------
     order : int
         How many variables each marginal has.
+    is_implicit : bool, optional
+        Whether the marginals are never formed; by default if that costs less. It needs a rank and
+        rows in memory.
 
     Examples
     --------
@@ -78,9 +81,12 @@ class Coupled:
     """
 
     order: int = 3
+    is_implicit: bool | None = None
 
     def __post_init__(self) -> None:
         whole_number(self.order, "the order", 1)
+        if self.is_implicit not in (None, False, True):
+            raise JointPMFError(f"is_implicit must be a bool, not {shown(self.is_implicit)}")
 
 
 Objective = Likelihood | Coupled
@@ -175,6 +181,35 @@ class Effort:
 
 
 @dataclass(frozen=True)
+class Kinds:
+    """Which kinds of fits are tried where the rank is not given.
+
+    Attributes
+    ----------
+    ranks : tuple of int
+        By held-out rows: ranks, upwards, until they no longer help.
+    row_ranks, factor_ranks : tuple of int
+        By hidden cells: ranks of fits that begin at rows, and along factors. One factor more needs
+        four times the points, and so do rows with many cells, which tell much about where they lie.
+    row_bandwidths, factor_bandwidths : tuple of float
+        By hidden cells: how far counts spread to neighbouring levels. The first while ranks are
+        tried, all of them at the best rank.
+    blends : tuple of float
+        Parts of an average that may be from factors; the rest is from rows.
+    powers : tuple of float
+        Powers of an average's columns; that under which hidden cells are most likely is taken.
+    """
+
+    ranks: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128)
+    row_ranks: tuple[int, ...] = (10, 20, 40, 80)
+    factor_ranks: tuple[int, ...] = (32, 256, 1024, 4096)
+    row_bandwidths: tuple[float, ...] = (0.6, 0.4, 0.0)
+    factor_bandwidths: tuple[float, ...] = (0.4, 0.0)
+    blends: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
+    powers: tuple[float, ...] = (0.7, 0.8, 0.9, 1.0, 1.1)
+
+
+@dataclass(frozen=True)
 class Search:
     """Where a fit begins, how often, and how many fits are averaged.
 
@@ -191,6 +226,8 @@ class Search:
         `rank="auto"` as many as the size of the table suggests.
     effort : Effort
         How much work goes into finding a start.
+    kinds : Kinds
+        Which kinds of fits are tried with `rank="auto"`.
 
     Examples
     --------
@@ -202,6 +239,7 @@ class Search:
     n_starts: int = 1
     n_average: int | None = None
     effort: Effort = field(default_factory=Effort)
+    kinds: Kinds = field(default_factory=Kinds)
 
     def __post_init__(self) -> None:
         whole_number(self.n_starts, "n_starts", 1)

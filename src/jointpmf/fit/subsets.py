@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.fit.solution import FittedTo, Solution
-from jointpmf.marginals.orders import are_many, n_table_cells
+from jointpmf.marginals.orders import are_many, check_countable, n_table_cells
 from jointpmf.rows.source import Source, Table
 from jointpmf.rows.table import ColumnRows
 from jointpmf.solvers.implicit import ImplicitLeastSquares
@@ -43,13 +43,15 @@ def fit_subsets(
     generator: np.random.Generator,
 ) -> Solution:
     """Return the least-squares fit to all marginals of an order, weighted by their counts."""
-    if (
-        rank is not None
-        and isinstance(source, Table)
-        and is_cheaper_implicitly(source.codes, rank, objective.order)
-    ):
-        return _fit_implicitly(source, rank, objective, fit, generator)
-    return fit_counted(source.marginals(objective.order), rank, fit, generator)
+    order = objective.order
+    if rank is not None and isinstance(source, Table):
+        is_implicit = objective.is_implicit
+        if is_implicit is None:
+            is_implicit = is_cheaper_implicitly(source.codes, rank, order)
+        if is_implicit:
+            return _fit_implicitly(source, rank, objective, fit, generator)
+    check_countable(source.domain, order)
+    return fit_counted(source.marginals(order), rank, fit, generator)
 
 
 def fit_counted(
