@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -19,8 +17,7 @@ from benchmarks.measure import gemm_flops, peak_bytes, print_lines, seconds
 from benchmarks.reference import ReferenceSweep
 from jointpmf.marginals.tables import TableLimits
 from jointpmf.point import Point
-from jointpmf.solvers import aoadmm
-from jointpmf.solvers.aoadmm import AOADMM
+from jointpmf.solvers.aoadmm import AOADMM, Inner
 from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.threads import one_blas_thread
 
@@ -37,9 +34,8 @@ def against_einsum(inner: int) -> Line:
     marginals = truth.marginals(3)
     reference = ReferenceSweep(marginals, 10, max_iter=inner, tol=0.0)
     slow = seconds(lambda: reference(start.weights, start.factors))
-    fixed: dict[str, Any] = {"INNER_ITER": inner, "INNER_PRECISION": 0.0, "SMALLEST_TOL": 0.0}
-    with patch.multiple(aoadmm, **fixed), one_blas_thread:
-        solver = AOADMM(CoupledLeastSquares(marginals, 10))
+    with one_blas_thread:
+        solver = AOADMM(CoupledLeastSquares(marginals, 10), Inner(inner, 0.0, 0.0))
         state = solver.step(solver.start(Point.of_pmf(start)))
         fast = seconds(lambda: [solver.step(state) for _ in range(50)]) / 50
     return (

@@ -10,7 +10,6 @@ import pytest
 import jointpmf as jp
 from jointpmf.point import Point
 from jointpmf.solvers.curvature import Tangent
-from solvers.test_curvature import jacobian
 from support.oracle import jacobian
 
 

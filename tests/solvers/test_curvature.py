@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 import jointpmf as jp
 from jointpmf.marginals.tables import SparseTable, TableLimits
 from jointpmf.point import Point
-from jointpmf.solvers import least_squares as objective_module
 from jointpmf.solvers.curvature import Curvature, Tangent, pivot_of_each_parameter
 from jointpmf.solvers.least_squares import CoupledLeastSquares
-from solvers.test_least_squares import random_marginals
 from support import oracle
 from support.oracle import jacobian, residual
 from support.planted import random_marginals
@@ -156,8 +154,8 @@ class TestTangent:
         np.testing.assert_allclose(tangent.reduce_vector(vector), z.T @ vector, atol=1e-14)
 
 
-def check_gradient(marginals, rank, weighting, generator):
-    problem = CoupledLeastSquares(marginals, rank, weighting)
+def check_gradient(marginals, rank, weighting, generator, **limits):
+    problem = CoupledLeastSquares(marginals, rank, weighting, **limits)
     scales = problem.marginal_weights
     point = random_point(marginals.domain, rank, generator)
     factors = split(point, marginals.domain)
@@ -182,10 +180,8 @@ def test_the_gradient_of_small_tables(seed, n_variables, n_subsets, rank):
 @pytest.mark.parametrize("rank", [3, 33])
 @pytest.mark.parametrize("kept", ["dense", "sparse"])
 @pytest.mark.parametrize("order", [2, 3, 4])
-def test_the_gradient_of_large_tables(monkeypatch, rank, kept, order):
+def test_the_gradient_of_large_tables(rank, kept, order):
     """Tables beyond the stack's bound, with the bound lowered so that the oracle can follow."""
-    monkeypatch.setattr(objective_module, "STACK_BELOW", 8)
-    monkeypatch.setattr(objective_module, "RESIDUAL_CELLS", 16)
     limits = TableLimits(1.1, 0 if kept == "sparse" else 10**9)
     generator = np.random.default_rng(0)
     sizes = [3, 5, 4, 2]
@@ -194,16 +190,16 @@ def test_the_gradient_of_large_tables(monkeypatch, rank, kept, order):
     domain = jp.Domain.of_sizes(sizes)
     marginals = jp.MarginalSet.from_table(rows, order, domain=domain, limits=limits)
     assert {isinstance(m.table, SparseTable) for m in marginals} == {kept == "sparse"}
-    check_gradient(marginals, rank, "counts", generator)
+    check_gradient(marginals, rank, "counts", generator, stack_below=8, residual_cells=16)
 
 
-def test_the_gradient_of_small_and_large_tables_together(monkeypatch):
-    monkeypatch.setattr(objective_module, "STACK_BELOW", 13)
+def test_the_gradient_of_small_and_large_tables_together():
     truth = jp.random_pmf(jp.Domain.of_sizes([3, 4, 2, 5]), 2, 0)
     marginals = truth.marginals(2)
     sizes = [m.table.size for m in marginals]
     assert min(sizes) < 13 <= max(sizes)
-    check_gradient(marginals, 3, [1.0, 0.0, 0.5, 2.0, 1.0, 0.3], np.random.default_rng(1))
+    weights = [1.0, 0.0, 0.5, 2.0, 1.0, 0.3]
+    check_gradient(marginals, 3, weights, np.random.default_rng(1), stack_below=13)
 
 
 def test_the_gradient_keeps_its_digits_close_to_the_truth():

@@ -13,10 +13,9 @@ from jointpmf import threads
 from jointpmf.data.codes import Codes
 from jointpmf.point import Point
 from jointpmf.rows.table import Rows
-from jointpmf.solvers import held_out as module
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.held_out import Answers, HeldOut, HeldOutCells
-from jointpmf.solvers.loop import State, iterate
+from jointpmf.solvers.loop import Loop, State, iterate
 from jointpmf.solvers.starts.of_rows import point_at_rows
 from support import oracle
 
@@ -273,15 +272,14 @@ class TestBlocks:
         subprocess.run([sys.executable, "-c", MANY_BLOCKS], check=True, timeout=60)
 
     @pytest.mark.parametrize("scoring", SCORINGS)
-    def test_any_size_and_any_number_of_threads_give_the_same_bits(self, monkeypatch, scoring):
+    def test_any_size_and_any_number_of_threads_give_the_same_bits(self, scoring):
         pmf, table, weights = random_problem(5, n_rows=200)
         hidden = np.random.default_rng(0).random(table.shape) < 0.4
         cells = cells_of(pmf, table, hidden, weights, scoring)
         expected = cells.answers(Point.of_pmf(pmf))
-        for block, count in (1, 1), (50, 1), (50, 2):
-            monkeypatch.setattr(module, "BLOCK", block)
+        for at_once, count in (1, 1), (50, 1), (50, 2):
             with threads.limited_to(count):
-                found = cells.answers(Point.of_pmf(pmf))
+                found = cells.answers(Point.of_pmf(pmf), at_once)
             np.testing.assert_array_equal(found.said, expected.said)
             np.testing.assert_array_equal(found.log_given, expected.log_given)
 
@@ -382,22 +380,16 @@ def iteration_of(probability):
     return round(1000 * float(probability))
 
 
-def run(objectives, costs=None, patience=3, max_iter=50, tol=0.0, relative=False, **options):
+def run(objectives, costs=None, patience=3, max_iter=50, tol=0.0, relative=False, callback=None):
     solver = Script(objectives, relative)
     validation = None if costs is None else Costs(costs, patience)
-    return iterate(
-        solver,
-        solver.point(0),
-        max_iter=max_iter,
-        tol=tol,
-        validation=validation,
-        **options,
-    )
+    loop = Loop(max_iter, tol, callback)
+    return iterate(solver, solver.point(0), loop, validation=validation)
 
 
-def returned(solution):
-    """Return which iteration's model a solution holds."""
-    return iteration_of(solution.pmf.factors[0][0, 0])
+def returned(outcome):
+    """Return which iteration's point an outcome holds."""
+    return iteration_of(outcome.point.factors[0, 0])
 
 
 FALLING = [float(100 - k) for k in range(51)]
@@ -450,8 +442,8 @@ class TestStoppingByValidation:
     def test_a_callback_sees_the_cost_and_the_best_is_returned_all_the_same(self):
         seen = []
 
-        def callback(step, pmf):
-            seen.append((step.validation, iteration_of(pmf.factors[0][0, 0])))
+        def callback(step, point):
+            seen.append((step.validation, iteration_of(point.factors[0, 0])))
             return step.iteration == 3
 
         solution = run(FALLING, [5, 2, 4, 4, 4], patience=10, callback=callback)
@@ -493,7 +485,7 @@ class TestTolerance:
         lengths = []
         for rows in (table, np.vstack([table, table])):
             em = EM(Rows.of_codes(Codes(pmf.domain, rows)), 2)
-            lengths.append(iterate(em, start, max_iter=500, tol=1e-6).n_iter)
+            lengths.append(iterate(em, start, Loop(500, 1e-6)).n_iter)
         assert 2 < lengths[0] == lengths[1] < 500
 
 
@@ -511,20 +503,14 @@ class TestEarlyStopping:
         fitted, held_out, start = problem
         costs = []
 
-        def callback(step, pmf):
-            costs.append(held_out.cost(Point.of_pmf(pmf)))
+        def callback(step, point):
+            costs.append(held_out.cost(point))
 
-        solution = iterate(
-            EM(fitted, 12, accelerated=False),
-            start,
-            max_iter=500,
-            tol=1e-10,
-            validation=held_out,
-            callback=callback,
-        )
+        em, loop = EM(fitted, 12, accelerated=False), Loop(500, 1e-10, callback)
+        solution = iterate(em, start, loop, validation=held_out)
         assert solution.status is jp.Status.VALIDATED
         assert solution.validation == min(step.validation for step in solution.history)
-        assert held_out.cost(Point.of_pmf(solution.pmf)) == pytest.approx(solution.validation)
+        assert held_out.cost(solution.point) == pytest.approx(solution.validation)
         np.testing.assert_allclose(costs, [step.validation for step in solution.history[1:]])
         best = int(np.argmin([step.validation for step in solution.history]))
         assert solution.n_iter == best + held_out.patience
@@ -532,8 +518,8 @@ class TestEarlyStopping:
 
     def test_it_predicts_better_than_the_fit_that_converged(self, problem):
         fitted, held_out, start = problem
-        options = {"max_iter": 500, "tol": 1e-8}
-        early = iterate(EM(fitted, 12, accelerated=False), start, validation=held_out, **options)
-        late = iterate(EM(fitted, 12), start, **options)
+        loop = Loop(max_iter=500, tol=1e-8)
+        early = iterate(EM(fitted, 12, accelerated=False), start, loop, validation=held_out)
+        late = iterate(EM(fitted, 12), start, loop)
         assert late.objective < early.objective
-        assert early.validation < held_out.cost(Point.of_pmf(late.pmf))
+        assert early.validation < held_out.cost(late.point)

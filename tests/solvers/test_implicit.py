@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 import jointpmf as jp
-from jointpmf.point import Point
 from jointpmf.rows.table import ColumnRows
 from jointpmf.solvers import implicit
 from jointpmf.solvers.aoadmm import AOADMM
 from jointpmf.solvers.curvature import Curvature
-from jointpmf.solvers.implicit import ImplicitLeastSquares
+from jointpmf.solvers.implicit import ImplicitLeastSquares, Limits
 from jointpmf.solvers.least_squares import CoupledLeastSquares
-from jointpmf.solvers.loop import Status, iterate
+from jointpmf.solvers.loop import Loop, Status, iterate
 from jointpmf.solvers.newton import Newton
 from jointpmf.solvers.starts.closed_form import point_of_all_subsets
 from jointpmf.solvers.starts.random import random_point
@@ -26,9 +25,10 @@ def random_codes(seed, n_rows=400, missing=0.0, n_variables=7, rank=3):
     return jp.Codes(truth.domain, array), generator
 
 
-def both(codes, rank, order, weights=None):
+def both(codes, rank, order, weights=None, **limits):
     tables = CoupledLeastSquares(jp.MarginalSet.from_table(codes, order, weights), rank, "counts")
-    return tables, ImplicitLeastSquares(ColumnRows.of_codes(codes, weights), rank, order)
+    rows = ColumnRows.of_codes(codes, weights)
+    return tables, ImplicitLeastSquares(rows, rank, order, Limits(**limits))
 
 
 def assert_close(found, expected, relative=1e-12):
@@ -41,11 +41,11 @@ CASES = [(order, missing) for order in (2, 3, 4) for missing in (0.0, 0.3)]
 @pytest.mark.parametrize(("order", "missing"), CASES)
 @pytest.mark.parametrize("is_weighted", [False, True])
 class TestEqualsTables:
-    def test_sweep(self, order, missing, is_weighted, monkeypatch):
-        monkeypatch.setattr(implicit, "MIN_GROUPS", 99)  # a group per variable, as with tables
+    def test_sweep(self, order, missing, is_weighted):
         codes, generator = random_codes(order, missing=missing)
         weights = generator.random(codes.n_rows) if is_weighted else None
-        tables, rows = both(codes, 3, order, weights)
+        groups = len(codes.domain)  # one per variable, as with tables
+        tables, rows = both(codes, 3, order, weights, min_groups=groups)
         points = [random_point(codes.domain, 3, np.random.default_rng(1)) for _ in range(2)]
         blocks = zip(tables.sweep(points[0]), rows.sweep(points[1]), strict=True)
         for expected, found in blocks:
@@ -59,11 +59,10 @@ class TestEqualsTables:
         assert_close(rows.cost(points[1]), tables.cost(points[0]))
         assert_close(rows.norm, tables.norm)
 
-    def test_gradient_and_curvature(self, order, missing, is_weighted, monkeypatch):
-        monkeypatch.setattr(implicit, "MOST_CURVED", 1000)
+    def test_gradient_and_curvature(self, order, missing, is_weighted):
         codes, generator = random_codes(order, missing=missing)
         weights = generator.random(codes.n_rows) if is_weighted else None
-        tables, rows = both(codes, 3, order, weights)
+        tables, rows = both(codes, 3, order, weights, most_curved=1000)
         point = random_point(codes.domain, 3, generator)
         cost, gradient = tables.gradient(point)
         found_cost, found_gradient = rows.gradient(point)
@@ -81,7 +80,7 @@ def test_blocks_of_a_group_see_the_newest_values_of_the_others():
     point = random_point(codes.domain, 2, generator)
     seen = point.copy()
     groups = list(zip(rows._groups[:-1], rows._groups[1:], strict=True))
-    assert len(groups) == implicit.MIN_GROUPS
+    assert len(groups) == Limits().min_groups
     blocks = rows.sweep(point)
     for begin, end in groups:
         for n in range(begin, end):
@@ -94,14 +93,13 @@ def test_blocks_of_a_group_see_the_newest_values_of_the_others():
         seen = point.copy()
 
 
-def test_some_patterns_give_a_curvature_of_the_same_size(monkeypatch):
+def test_some_patterns_give_a_curvature_of_the_same_size():
     codes, generator = random_codes(0, 1000, 0.3)
     point = random_point(codes.domain, 3, generator)
     vector = generator.normal(size=3 + point.factors.size)
     products = []
     for most in (10**4, 20):
-        monkeypatch.setattr(implicit, "MOST_CURVED", most)
-        problem = ImplicitLeastSquares(ColumnRows.of_codes(codes), 3, 3)
+        problem = ImplicitLeastSquares(ColumnRows.of_codes(codes), 3, 3, Limits(most_curved=most))
         assert problem.n_patterns > 20
         products.append(problem.curvature_at(point).times(vector))
     difference = np.linalg.norm(products[0] - products[1]) / np.linalg.norm(products[0])
@@ -115,35 +113,32 @@ def test_solvers_reach_the_optimum_of_the_tables(missing, solver):
     tables, rows = both(codes, 2, 3)
     start = random_point(codes.domain, 2, np.random.default_rng(0))
     ends = [
-        iterate(solver(problem), start.copy(), max_iter=1000, tol=1e-12)
+        iterate(solver(problem), start.copy(), Loop(max_iter=1000, tol=1e-12))
         for problem in (tables, rows)
     ]
-    costs = [tables.cost(Point.of_pmf(solution.pmf)) for solution in ends]
+    costs = [tables.cost(outcome.point) for outcome in ends]
     assert costs[1] == pytest.approx(costs[0], rel=1e-6)
     assert ends[1].objective == pytest.approx(costs[1], rel=1e-9)
 
 
-def test_an_estimated_norm_leaves_the_fit_as_it_is(monkeypatch):
+def test_an_estimated_norm_leaves_the_fit_as_it_is():
     codes, _ = random_codes(4, 3000)
     start = random_point(codes.domain, 3, np.random.default_rng(0))
     exact = ImplicitLeastSquares(ColumnRows.of_codes(codes), 3, 3)
-    monkeypatch.setattr(implicit, "MOST_COUNTED", 0)
-    monkeypatch.setattr(implicit, "FEW_COUNTED", 0)
-    monkeypatch.setattr(implicit, "FEWEST_SUBSETS", 12)
-    some = ImplicitLeastSquares(ColumnRows.of_codes(codes), 3, 3)
+    limits = Limits(most_counted=0, few_counted=0, fewest_subsets=12)
+    some = ImplicitLeastSquares(ColumnRows.of_codes(codes), 3, 3, limits)
     assert some.norm != exact.norm
     assert some.norm == pytest.approx(exact.norm, rel=0.5)
-    ends = [iterate(AOADMM(p), start.copy(), max_iter=30, tol=0.0) for p in (exact, some)]
-    np.testing.assert_array_equal(ends[0].pmf.weights, ends[1].pmf.weights)
+    ends = [iterate(AOADMM(p), start.copy(), Loop(30, 0.0)) for p in (exact, some)]
+    np.testing.assert_array_equal(ends[0].point.weights, ends[1].point.weights)
     falls = [np.diff([step.objective for step in end.history[1:]]) for end in ends]
     np.testing.assert_allclose(falls[0], falls[1], atol=1e-10 * exact.norm)
 
 
-def test_all_subsets_estimate_the_norm_exactly(monkeypatch):
+def test_all_subsets_estimate_the_norm_exactly():
     codes, generator = random_codes(5, 500, 0.3, n_variables=5)
     exact = ImplicitLeastSquares(ColumnRows.of_codes(codes), 2, 3)
-    monkeypatch.setattr(implicit, "MOST_COUNTED", 0)
-    some = ImplicitLeastSquares(ColumnRows.of_codes(codes), 2, 3)
+    some = ImplicitLeastSquares(ColumnRows.of_codes(codes), 2, 3, Limits(most_counted=0))
     point = random_point(codes.domain, 2, generator)
     assert some.norm == pytest.approx(exact.norm)
     assert some.cost(point) == pytest.approx(exact.cost(point))
@@ -152,12 +147,12 @@ def test_all_subsets_estimate_the_norm_exactly(monkeypatch):
 @pytest.mark.parametrize(("refresh", "n_loads"), [(1, 40), (10, 4), (10**9, 1)])
 def test_sums_are_refreshed(refresh, n_loads, monkeypatch):
     codes, _ = random_codes(6, 300)
-    problem = ImplicitLeastSquares(ColumnRows.of_codes(codes), 3, 4, refresh)
+    problem = ImplicitLeastSquares(ColumnRows.of_codes(codes), 3, 4, Limits(refresh))
     start = random_point(codes.domain, 3, np.random.default_rng(0))
     loads = []
     load = problem._sums.load
     monkeypatch.setattr(problem._sums, "load", lambda table: (loads.append(0), load(table)))
-    iterate(AOADMM(problem), start, max_iter=40, tol=0.0)
+    iterate(AOADMM(problem), start, Loop(40, 0.0))
     assert n_loads <= len(loads) <= n_loads + 1
 
 
@@ -194,14 +189,12 @@ def test_tables_of_any_size_are_counted_by_the_cells_that_were_seen(sizes, order
     np.testing.assert_array_equal(seen.counts[place], counts)
 
 
-def test_an_estimate_keeps_few_cells(monkeypatch):
+def test_an_estimate_keeps_few_cells():
     codes = jp.random_pmf(jp.Domain.of_sizes([40] * 30), 2, random_state=0).sample(
         2000, random_state=0, backend="codes"
     )
-    monkeypatch.setattr(implicit, "MOST_COUNTED", 0)
-    monkeypatch.setattr(implicit, "MOST_KEPT", 50_000)
     rows = ColumnRows.of_codes(jp.Codes(jp.Domain.of_sizes([40] * 30), codes))
-    problem = ImplicitLeastSquares(rows, 2, 3)
+    problem = ImplicitLeastSquares(rows, 2, 3, Limits(most_counted=0, most_kept=50_000))
     assert 40_000 < sum(len(table.counts) for table in problem._some.tables) <= 50_000
 
 
@@ -257,7 +250,7 @@ def test_a_fit_that_is_stopped_is_feasible():
     codes, generator = random_codes(1)
     problem = ImplicitLeastSquares(ColumnRows.of_codes(codes), 2, 3)
     start = random_point(codes.domain, 2, generator)
-    solution = iterate(AOADMM(problem), start, max_iter=9, tol=0.0, callback=lambda step, pmf: True)
-    assert solution.status is Status.STOPPED
-    for factor in solution.pmf.factors:
+    outcome = iterate(AOADMM(problem), start, Loop(9, 0.0, callback=lambda step, point: True))
+    assert outcome.status is Status.STOPPED
+    for factor in jp.JointPMF.at(outcome.point, codes.domain).factors:
         np.testing.assert_allclose(factor.sum(axis=0), 1, atol=1e-12)

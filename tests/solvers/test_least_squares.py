@@ -10,18 +10,19 @@ import jointpmf as jp
 from jointpmf import threads
 from jointpmf.compiled.admm import inverse_of_shifted
 from jointpmf.compiled.simplex import project_simplex
+from jointpmf.fit.coupled import CoupledFit
 from jointpmf.marginals.tables import SparseTable, TableLimits
 from jointpmf.point import Point
-from jointpmf.solvers import least_squares as objective_module
 from jointpmf.solvers.least_squares import CoupledLeastSquares
+from jointpmf.solvers.loop import Loop
 from support import oracle
 from support.planted import random_marginals
 
 
-def check_terms(marginals, rank, weights, generator):
+def check_terms(marginals, rank, weights, generator, **limits):
     """Compare a sweep in which every block is replaced by a random one with the oracle."""
     point = Point.of_pmf(jp.random_pmf(marginals.domain, rank, generator))
-    problem = CoupledLeastSquares(marginals, rank, weights)
+    problem = CoupledLeastSquares(marginals, rank, weights, **limits)
     scales, offsets = problem.marginal_weights, marginals.domain.offsets
 
     def factors():
@@ -51,10 +52,8 @@ def test_terms_of_any_set_of_marginals(seed, n_variables, n_subsets, rank):
 
 @pytest.mark.parametrize("rank", [3, 4, 33, 70])
 @pytest.mark.parametrize("kept", ["dense", "sparse"])
-def test_terms_of_large_tables(monkeypatch, rank, kept):
+def test_terms_of_large_tables(rank, kept):
     """Tables beyond the stack's bound, with the bound lowered so that the oracle can follow."""
-    monkeypatch.setattr(objective_module, "STACK_BELOW", 8)
-    monkeypatch.setattr(objective_module, "RESIDUAL_CELLS", 16)
     limits = TableLimits(1.1, 0 if kept == "sparse" else 10**9)
     generator = np.random.default_rng(0)
     rows = np.column_stack([generator.integers(0, size, 40) for size in (3, 5, 4, 2, 6)])
@@ -65,7 +64,7 @@ def test_terms_of_large_tables(monkeypatch, rank, kept):
         )
         kinds = {isinstance(m.table, SparseTable) for m in marginals}
         assert kinds == {kept == "sparse"}
-        check_terms(marginals, rank, "counts", generator)
+        check_terms(marginals, rank, "counts", generator, stack_below=8, residual_cells=16)
 
 
 def test_weighted_rows_make_sparse_tables_of_real_numbers():
@@ -148,23 +147,23 @@ def test_the_scale_of_the_weighting_does_not_matter():
         np.testing.assert_array_equal(fits[0].factors[0], other.factors[0])
 
 
-def test_large_tables_are_not_copied(monkeypatch):
-    monkeypatch.setattr(objective_module, "STACK_BELOW", 8)
+def test_large_tables_are_not_copied():
     marginals = jp.random_pmf(jp.Domain.of_sizes([3, 3, 3]), 2, 0).marginals(2)
-    problem = CoupledLeastSquares(marginals, 2)
+    problem = CoupledLeastSquares(marginals, 2, stack_below=8)
     pieces = [p for chunks in problem._large for chunk in chunks for p in chunk]
     assert len(pieces) == 3
     for piece in pieces:
         assert any(np.shares_memory(piece.matrix, marginal.table) for marginal in marginals)
 
 
-def test_threads_do_not_change_the_bits(monkeypatch):
-    monkeypatch.setattr(objective_module, "STACK_BELOW", 8)
+def test_threads_do_not_change_the_bits():
     marginals = jp.random_pmf(jp.Domain.of_sizes([7] * 6), 5, 0).marginals(4)
     solutions = []
     for count in (1, 2, 3):
         with threads.limited_to(count):
-            solutions.append(jp.fit_marginals(marginals, 5, random_state=3, max_iter=20).pmf)
+            problem = CoupledLeastSquares(marginals, 5, stack_below=8)
+            fit = CoupledFit(Loop(max_iter=20, tol=1e-10))
+            solutions.append(fit.run(problem, marginals, np.random.default_rng(3)).pmf)
     for other in solutions[1:]:
         for a, b in zip(solutions[0].factors, other.factors, strict=True):
             np.testing.assert_array_equal(a, b)

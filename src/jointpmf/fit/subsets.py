@@ -14,7 +14,7 @@ from jointpmf.fit.solution import FittedTo, Solution
 from jointpmf.marginals.orders import are_many, check_countable, n_table_cells
 from jointpmf.rows.source import Source, Table
 from jointpmf.rows.table import ColumnRows
-from jointpmf.solvers.implicit import ImplicitLeastSquares
+from jointpmf.solvers.implicit import ImplicitLeastSquares, Limits
 
 if TYPE_CHECKING:
     from jointpmf.data.codes import Codes
@@ -69,8 +69,8 @@ def _fit_implicitly(
     order = objective.order
     rows = ColumnRows.of_codes(table.codes, table.weights)
     # a run that is saved must depend on its point alone, so that it can go on from there
-    refresh = {} if fit.fit.loop.runs is None else {"refresh": 1}
-    problem = ImplicitLeastSquares(rows, rank, order, **refresh)
+    limits = Limits() if fit.fit.loop.runs is None else Limits(refresh=1)
+    problem = ImplicitLeastSquares(rows, rank, order, limits)
     source = FittedTo("implicit", n_marginals=problem.n_subsets, order=order)
     logger.info("%s: counting them would take longer", source)
     held_out = None if fit.judge is None else fit.judge(rank)

@@ -17,11 +17,8 @@ from jointpmf.threads import one_blas_thread
 if TYPE_CHECKING:
     from jointpmf.pmf import JointPMF
 
-MAX_EXACT_CELLS = 2**22
+_MAX_CELLS = 2**22
 """Joint tables of at most this many cells are summed exactly; larger ones are sampled."""
-
-BLOCK_CELLS = 2**20
-"""How many cells of the tables of pairs are in memory at once."""
 
 
 class Estimate(NamedTuple):
@@ -37,6 +34,7 @@ def entropy(
     *,
     n_samples: int = 100_000,
     random_state: Any = None,
+    max_cells: int = _MAX_CELLS,
 ) -> Estimate:
     """Return the entropy of some or all variables, in nats: exact if their table is small.
 
@@ -47,7 +45,9 @@ def entropy(
     names : iterable of str, optional
         Which variables; all by default.
     n_samples, random_state
-        For tables of more than four million cells: how many rows are drawn, and the seed.
+        For tables of more cells than `max_cells`: how many rows are drawn, and the seed.
+    max_cells : int
+        Cells of the largest table that is summed exactly, by default four million.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def entropy(
     1.386294
     """
     part = pmf if names is None else pmf.marginal(names)
-    if math.prod(part.domain.sizes) <= MAX_EXACT_CELLS:
+    if math.prod(part.domain.sizes) <= max_cells:
         return Estimate(_exact_entropy(part), 0.0)
     rows = _sampled_rows(part, n_samples, random_state)
     return _mean(-part.log_probability(rows))
@@ -75,7 +75,7 @@ def mutual_information(pmf: JointPMF, first: Iterable[str], second: Iterable[str
     """
     first, second = ([x] if isinstance(x, str) else list(x) for x in (first, second))
     joint = pmf.marginal(first + second)
-    if math.prod(joint.domain.sizes) > MAX_EXACT_CELLS:
+    if math.prod(joint.domain.sizes) > _MAX_CELLS:
         raise JointPMFError(
             f"the joint table of {first + second} is too large to be summed exactly"
         )
@@ -107,20 +107,23 @@ def pairwise_mutual_information(pmf: JointPMF, names: Iterable[str] | None = Non
     """
     part = pmf if names is None else pmf.marginal(names)
     entropies = np.array([entr(factor @ part.weights).sum() for factor in part.factors])
-    information = entropies[:, None] + entropies - _entropies_of_pairs(part)
+    information = entropies[:, None] + entropies - entropies_of_pairs(part)
     below = np.tril_indices(len(entropies), -1)
     information[below] = information.T[below]
     np.fill_diagonal(information, entropies)
     return np.maximum(information, 0.0)  # rounding can make it negative
 
 
-def _entropies_of_pairs(pmf: JointPMF) -> np.ndarray:
-    """Return the entropies of all pairs, above the diagonal: the tables of many pairs at once."""
+def entropies_of_pairs(pmf: JointPMF, at_once: int = 2**20) -> np.ndarray:
+    """Return the entropies of all pairs, above the diagonal.
+
+    At most `at_once` cells of the tables of pairs are in memory at a time, if a row has no more.
+    """
     starts, n_variables = pmf.domain.offsets[:-1], len(pmf.domain)
     levels = np.concatenate([np.zeros((0, pmf.rank)), *pmf.factors])
     variable_of = np.repeat(np.arange(n_variables), pmf.domain.sizes)
     entropies = np.zeros((n_variables, n_variables))
-    height = max(BLOCK_CELLS // max(len(levels), 1), 1)
+    height = max(at_once // max(len(levels), 1), 1)
     with one_blas_thread:
         for begin in range(0, len(levels), height):
             block = slice(begin, begin + height)
@@ -152,9 +155,16 @@ def component_information(pmf: JointPMF) -> np.ndarray:
 
 
 def kl_divergence(
-    true: JointPMF, pmf: JointPMF, *, n_samples: int = 100_000, random_state: Any = None
+    true: JointPMF,
+    pmf: JointPMF,
+    *,
+    n_samples: int = 100_000,
+    random_state: Any = None,
+    max_cells: int = _MAX_CELLS,
 ) -> Estimate:
     """Return KL(true ‖ pmf) in nats: exact if the joint table is small, else from rows of `true`.
+
+    A table is small if it has at most `max_cells` cells.
 
     Examples
     --------
@@ -164,7 +174,7 @@ def kl_divergence(
     0.0
     """
     _check_same_domain(true, pmf)
-    if math.prod(true.domain.sizes) <= MAX_EXACT_CELLS:
+    if math.prod(true.domain.sizes) <= max_cells:
         p, q = true.table(), pmf.table()
         with np.errstate(divide="ignore"):
             terms = p[p > 0] * (np.log(p[p > 0]) - np.log(q[p > 0]))

@@ -46,11 +46,11 @@ ENGINES = {"dask.dataframe": "Dask", "pyspark.sql": "Spark"}
 GROUP = 16
 """Sums that one task adds; a power of two, so that the pairs are those of one large tree."""
 
-MAX_COPIES = 2**20
+_MOST_COPIED = 2**20
 """Bytes of a task that goes to Dask's partitions one by one, which is faster; a larger one goes to
 its workers, and from one to the next."""
 
-MAX_BYTES = 2**31 - 1
+_MAX_BYTES = 2**31 - 1
 """Of what Spark can keep of one partition."""
 
 LOST = ("Python worker exited unexpectedly", "ExecutorLostFailure", "MemoryError")
@@ -75,7 +75,9 @@ def engine_of(table: Any) -> str | None:
 
 
 @contextmanager
-def distributed_rows(frame: Any, domain: Domain | None = None) -> Iterator[PartedRows]:
+def distributed_rows(
+    frame: Any, domain: Domain | None = None, most_copied: int = _MOST_COPIED
+) -> Iterator[PartedRows]:
     """Give the rows of a Dask or Spark DataFrame, coded and kept by the workers until the end.
 
     Without a domain its levels are found first, in a pass of their own: then they are those that
@@ -89,10 +91,9 @@ def distributed_rows(frame: Any, domain: Domain | None = None) -> Iterator[Parte
     if domain is not None:
         check_shares(names, domain)
         names = [name for name in names if name in domain]
+    is_spark = engine_of(frame) == "Spark"
     source: _Source
-    source = (
-        _SparkSource(frame, names) if engine_of(frame) == "Spark" else _DaskSource(frame, names)
-    )
+    source = _SparkSource(frame, names) if is_spark else _DaskSource(frame, names, most_copied)
     if domain is None:
         domain = source.levels().domain()
     with source.coded(domain) as parts:
@@ -223,45 +224,46 @@ class _Source(Protocol):
 class _DaskSource:
     """A Dask DataFrame."""
 
-    def __init__(self, frame: Any, names: list[str]) -> None:
+    def __init__(self, frame: Any, names: list[str], most_copied: int) -> None:
+        self._most_copied = most_copied
         self._pieces = [Piece(k, table, names) for k, table in enumerate(frame.to_delayed())]
 
     def levels(self) -> LevelCollector:
         """Return the levels of its columns."""
-        return _dask_total(FindLevels(), self._pieces)
+        return _dask_total(FindLevels(), self._pieces, self._most_copied)
 
     def coded(self, domain: Domain) -> AbstractContextManager[Parts]:
         """Give its rows as codes, kept by the workers."""
-        return nullcontext(_DaskParts(domain, self._pieces))
+        return nullcontext(_DaskParts(domain, self._pieces, self._most_copied))
 
 
 class _DaskParts:
     """Parts that Dask's workers keep; the engine makes those of a lost worker again."""
 
-    def __init__(self, domain: Domain, pieces: Sequence[Any]) -> None:
+    def __init__(self, domain: Domain, pieces: Sequence[Any], most_copied: int) -> None:
         import dask
 
-        self.domain = domain
+        self.domain, self._most_copied = domain, most_copied
         task = MakePart(domain)
         with _said_plainly(task):
-            self._parts = dask.persist(*_dask_shares(task, pieces))
+            self._parts = dask.persist(*_dask_shares(task, pieces, most_copied))
 
     def total(self, task: Task[S]) -> S:
         """Return the sum of a task's results over all parts."""
-        return _dask_total(task, self._parts)
+        return _dask_total(task, self._parts, self._most_copied)
 
 
-def _dask_total(task: Any, items: Sequence[Any]) -> Any:
+def _dask_total(task: Any, items: Sequence[Any], most_copied: int) -> Any:
     import dask
 
-    sums = _dask_shares(task, items)
+    sums = _dask_shares(task, items, most_copied)
     while len(sums) > GROUP:  # the workers add first, group by group
         sums = [dask.delayed(summed)(sums[k : k + GROUP]) for k in range(0, len(sums), GROUP)]
     with _said_plainly(task):
         return summed(dask.compute(*sums))
 
 
-def _dask_shares(task: Any, items: Sequence[Any]) -> list[Any]:
+def _dask_shares(task: Any, items: Sequence[Any], most_copied: int) -> list[Any]:
     """Return what a task will make of each item.
 
     The task is in the graph: what is scattered would be lost for good with a worker.
@@ -269,7 +271,7 @@ def _dask_shares(task: Any, items: Sequence[Any]) -> list[Any]:
     import cloudpickle
     import dask
 
-    if len(cloudpickle.dumps(task)) * len(items) <= MAX_COPIES:
+    if len(cloudpickle.dumps(task)) * len(items) <= most_copied:
         run = dask.delayed(partial(_share, task), pure=False)
         return [run(item) for item in items]
     carried = dask.delayed(task, traverse=False)
@@ -363,7 +365,7 @@ def _arrow_results(
     index = TaskContext.get().partitionId()
     table = pa.Table.from_batches(found).rename_columns(names)
     result = pickle.dumps(_spark_share(task, Piece(index, table, names)))
-    if len(result) > MAX_BYTES:
+    if len(result) > _MAX_BYTES:
         raise JointPMFError(
             f"partition {index} has {len(table)} rows, too many for Spark to keep together: "
             "use smaller partitions"

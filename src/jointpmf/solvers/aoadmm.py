@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,14 +15,18 @@ if TYPE_CHECKING:
     from jointpmf.point import Point
     from jointpmf.solvers.implicit import ImplicitLeastSquares
 
-INNER_ITER = 200
-"""Steps of ADMM that one visit to a block may take."""
 
-INNER_PRECISION = 0.01
-"""A block is solved to this part of how far its last visit moved it: more would be in vain while
-the other blocks still move, and less would hold the sweeps up."""
+@dataclass(frozen=True)
+class Inner:
+    """How long one visit to a block lasts."""
 
-SMALLEST_TOL = 1e-12
+    max_iter: int = 200
+    """Steps of ADMM that it may take."""
+    precision: float = 0.01
+    """A block is solved to this part of how far its last visit moved it: more would be in vain
+    while the other blocks still move, and less would hold the sweeps up."""
+    least_tol: float = 1e-12
+    """The smallest tolerance."""
 
 
 class AOADMM:
@@ -32,8 +37,12 @@ class AOADMM:
 
     relative = True
 
-    def __init__(self, problem: CoupledLeastSquares | ImplicitLeastSquares) -> None:
-        self.problem = problem
+    def __init__(
+        self,
+        problem: CoupledLeastSquares | ImplicitLeastSquares,
+        inner: Inner | None = None,
+    ) -> None:
+        self.problem, self.inner = problem, inner or Inner()
         self.domain = problem.domain
         self.floor, self.resolution = problem.floor, problem.resolution
         sizes = [*self.domain.sizes, 1]  # the weights are the last block
@@ -79,8 +88,8 @@ class AOADMM:
             value,
             self._duals[b],
             per_row=is_factor,
-            max_iter=INNER_ITER,
-            tol=max(INNER_PRECISION * self._moved[b], SMALLEST_TOL),
+            max_iter=self.inner.max_iter,
+            tol=max(self.inner.precision * self._moved[b], self.inner.least_tol),
         )
         self._moved[b] = result.moved
         if is_factor:

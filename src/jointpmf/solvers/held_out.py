@@ -18,13 +18,7 @@ from jointpmf.threads import row_blocks, run_all
 if TYPE_CHECKING:
     from jointpmf.point import Point
 
-PATIENCE = 10
-"""Iterations without improvement after which a fit ends."""
-
-BLOCK = 2**21
-"""Hidden cells times components that are held at once."""
-
-IMPOSSIBLE_LOG = -1e6
+_IMPOSSIBLE_LOG = -1e6
 """What a row of probability zero counts as, so that iterates with some can be compared."""
 
 
@@ -44,7 +38,7 @@ class HeldOut:
     """
 
     def __init__(
-        self, rows: Rows, rank: int, given: Rows | None = None, patience: int = PATIENCE
+        self, rows: Rows, rank: int, given: Rows | None = None, patience: int = 10
     ) -> None:
         self.patience = patience
         self._rows = Expectation(rows, rank)
@@ -52,7 +46,7 @@ class HeldOut:
 
     def cost(self, point: Point) -> float:
         """Return minus the mean log-probability of what was held out."""
-        whole = self._log_likelihood(self._rows, point, IMPOSSIBLE_LOG)
+        whole = self._log_likelihood(self._rows, point, _IMPOSSIBLE_LOG)
         if self._given is not None:
             whole -= self._log_likelihood(self._given, point, 0.0)
         return -whole / self._rows.rows.total
@@ -90,7 +84,7 @@ class HeldOutCells:
         hidden: np.ndarray,
         weights: np.ndarray | None = None,
         scoring: str = "likelihood",
-        patience: int = PATIENCE,
+        patience: int = 10,
     ) -> None:
         self.patience, self.scoring = patience, scoring
         domain = codes.domain
@@ -137,13 +131,16 @@ class HeldOutCells:
         if self.scoring == "error":
             return float(np.sqrt(self._mean((combined - self._truth) ** 2)))
         with np.errstate(divide="ignore"):
-            return -self._mean(np.maximum(np.log(combined), IMPOSSIBLE_LOG))
+            return -self._mean(np.maximum(np.log(combined), _IMPOSSIBLE_LOG))
 
     def _mean(self, losses: np.ndarray) -> float:
         return float((self._weights * losses).sum() / self._weights.sum())
 
-    def answers(self, point: Point) -> Answers:
-        """Return what a model says about every hidden cell, and how likely it finds the rest."""
+    def answers(self, point: Point, at_once: int = 2**21) -> Answers:
+        """Return what a model says about every hidden cell, and how likely it finds the rest.
+
+        At most `at_once` hidden cells times components are held at a time.
+        """
         offsets = self._visible.domain.offsets
         if self.scoring == "error":
             answers = np.add.reduceat(self._values[:, None] * point.factors, offsets[:-1])
@@ -161,7 +158,7 @@ class HeldOutCells:
             log_given[cells] = logs[own]
 
         per_row = -(-len(self) // max(self._visible.n_rows, 1))
-        size = max(BLOCK // (len(point.weights) * max(per_row, 1)), 1)
+        size = max(at_once // (len(point.weights) * max(per_row, 1)), 1)
         run_all([partial(block, *ends) for ends in row_blocks(self._visible.n_rows, size)])
         return Answers(log_given[None], said[None])
 

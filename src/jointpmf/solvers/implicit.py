@@ -35,29 +35,58 @@ if TYPE_CHECKING:
 
 Subset = tuple[int, ...]
 
-MIN_GROUPS = 4
-"""Groups of variables that a sweep visits one after the other, at least: within a group, blocks do
-not see each other's new values. With as many groups as the order no step goes too far (eq. 30)."""
+_AT_ONCE, _CELLS_AT_ONCE = 2000, 2**22
+"""Subsets that are counted at a time, and their cells."""
 
-_REFRESH = 10
-"""Sweeps after which all sums are computed anew, lest rounding adds up."""
-
-MOST_COUNTED, AT_ONCE, CELLS_AT_ONCE = 2 * 10**9, 2000, 2**22
-"""Rows times subsets up to which all subsets are counted for the norm, and how many, with how many
-cells, at a time."""
-
-FEW_COUNTED, FEWEST_SUBSETS, MOST_SUBSETS = 3 * 10**8, 200, 4000
-"""Rows times subsets that are counted where that would take too long, and subsets at least and at
-most."""
-
-MOST_KEPT, FEWEST_KEPT = 2 * 10**6, 20
-"""Cells of these subsets that are kept: there are fewer subsets where they have more, but some."""
-
-MOST_CURVED = 64
-"""Patterns of missing cells from which JᵀJ is made at most: it need not be exact."""
-
-ESTIMATED = 1e-4
+_ESTIMATED = 1e-4
 """Part of an estimated norm below which objectives are not told apart."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is computed exactly, and what from some of the subsets or patterns.
+
+    Attributes
+    ----------
+    refresh : int
+        Sweeps after which all sums are computed anew, lest rounding adds up; with 1 a sweep depends
+        on its point alone.
+    min_groups : int
+        Groups of variables that a sweep visits one after the other, at least: within a group,
+        blocks do not see each other's new values. With as many groups as the order no step goes too
+        far (eq. 30).
+    most_curved : int
+        Patterns of missing cells from which JᵀJ is made at most: it need not be exact.
+    most_counted, few_counted : int
+        Rows times subsets up to which all subsets are counted for the norm, and how many are
+        counted where there are more.
+    fewest_subsets, most_subsets : int
+        How many subsets these are at least and at most.
+    fewest_kept, most_kept : int
+        How many of these subsets are kept at least, and their cells at most.
+    """
+
+    refresh: int = 10
+    min_groups: int = 4
+    most_curved: int = 64
+    most_counted: int = 2 * 10**9
+    few_counted: int = 3 * 10**8
+    fewest_subsets: int = 200
+    most_subsets: int = 4000
+    fewest_kept: int = 20
+    most_kept: int = 2 * 10**6
+
+    def n_counted(self, n_subsets: int, n_rows: int) -> int:
+        """Return how many subsets are counted for the norm: all where that is affordable.
+
+        Examples
+        --------
+        >>> Limits().n_counted(100, n_rows=1000), Limits().n_counted(10**9, n_rows=10**6)
+        (100, 300)
+        """
+        if n_subsets * n_rows <= self.most_counted:
+            return n_subsets
+        return min(max(self.few_counted // n_rows, self.fewest_subsets), self.most_subsets)
 
 
 class ImplicitLeastSquares:
@@ -69,12 +98,14 @@ class ImplicitLeastSquares:
         What was observed.
     rank, order : int
         Number of components, and of variables in a subset.
-    refresh : int
-        Sweeps after which all sums are computed anew; with 1 a sweep depends on its point alone.
+    limits : Limits, optional
+        What is computed exactly.
     """
 
-    def __init__(self, rows: ColumnRows, rank: int, order: int, refresh: int = _REFRESH) -> None:
-        self.refresh = refresh
+    def __init__(
+        self, rows: ColumnRows, rank: int, order: int, limits: Limits | None = None
+    ) -> None:
+        self.limits = limits = limits or Limits()
         self.rows, self.domain, self.rank, self.order = rows, rows.domain, rank, order
         n_all = len(self.domain)
         if not 2 <= order <= n_all:
@@ -86,18 +117,18 @@ class ImplicitLeastSquares:
         n_pairs = len(self._triangle[0])
         self._grams = SymmetricSums(columns, np.arange(n_all + 1), weights, n_pairs, order)
         self._curved = self._grams
-        if self.n_patterns > MOST_CURVED:
-            some = _some_patterns(columns, weights)
+        if self.n_patterns > limits.most_curved:
+            some = _some_patterns(columns, weights, limits.most_curved)
             self._curved = SymmetricSums(*some, n_pairs, order)
         self.n_subsets = math.comb(n_all, order)
         self._unit = _mean_count(rows, order)
         if not self._unit > 0:
             raise JointPMFError(f"no row has {order} observed cells")
-        self._groups = group_bounds(n_all, order)
+        self._groups = _group_bounds(n_all, max(order, limits.min_groups))
         self._factors: np.ndarray | None = None
         self._age = 0
-        is_counted = n_counted_subsets(self.n_subsets, len(rows)) == self.n_subsets
-        self._some = None if is_counted else _SomeSubsets.of_rows(rows, order, self._unit)
+        is_counted = limits.n_counted(self.n_subsets, len(rows)) == self.n_subsets
+        self._some = None if is_counted else _SomeSubsets.of_rows(rows, order, self._unit, limits)
         self.norm = (
             _counted_norm(rows, order) / self._unit if self._some is None else self._some.norm
         )
@@ -108,7 +139,7 @@ class ImplicitLeastSquares:
     @property
     def resolution(self) -> float:
         """The objective below which improvements are not told apart."""
-        return 0.0 if self._some is None else ESTIMATED * self.norm
+        return 0.0 if self._some is None else _ESTIMATED * self.norm
 
     def sweep(self, point: Point) -> Iterator[Block]:
         """Yield the block of each variable in turn, then that of the weights.
@@ -135,7 +166,7 @@ class ImplicitLeastSquares:
     def _load(self, point: Point) -> None:
         """Bring all sums up to date, unless they are already."""
         is_current = self._factors is not None and np.array_equal(self._factors, point.factors)
-        if is_current and self._age < self.refresh:
+        if is_current and self._age < self.limits.refresh:
             return
         self._factors = None  # until all is done: it may be interrupted
         self._sums.load(point.factors)
@@ -256,17 +287,18 @@ class _SomeSubsets:
     weights: np.ndarray
 
     @classmethod
-    def of_rows(cls, rows: ColumnRows, order: int, unit: float) -> _SomeSubsets:
+    def of_rows(cls, rows: ColumnRows, order: int, unit: float, limits: Limits) -> _SomeSubsets:
         """Return subsets drawn at random, each with its share of the weight of all."""
         n_all = len(rows.domain)
         generator = np.random.default_rng(0)
-        count = n_counted_subsets(math.comb(n_all, order), len(rows))
+        count = limits.n_counted(math.comb(n_all, order), len(rows))
         drawn = (generator.choice(n_all, order, replace=False) for _ in range(count))
         subsets = dict.fromkeys(tuple(sorted(subset.tolist())) for subset in drawn)
         tables: list[_Seen] = []
         n_kept = 0
         for table in _seen(rows, iter(subsets)):
-            if len(tables) >= FEWEST_KEPT and n_kept + len(table.counts) > MOST_KEPT:
+            is_full = n_kept + len(table.counts) > limits.most_kept
+            if is_full and len(tables) >= limits.fewest_kept:
                 break
             tables.append(table)
             n_kept += len(table.counts)
@@ -350,7 +382,7 @@ def _batches(subsets: Iterator[Subset], sizes: Sequence[int]) -> Iterator[tuple[
     n_cells = 0
     for subset in subsets:
         n_more = math.prod(sizes[n] + 1 for n in subset)  # one for what is missing
-        if batch and (len(batch) == AT_ONCE or n_cells + n_more > CELLS_AT_ONCE):
+        if batch and (len(batch) == _AT_ONCE or n_cells + n_more > _CELLS_AT_ONCE):
             yield batch, n_cells
             batch, n_cells = [], 0
         batch.append(subset)
@@ -359,29 +391,15 @@ def _batches(subsets: Iterator[Subset], sizes: Sequence[int]) -> Iterator[tuple[
         yield batch, n_cells
 
 
-def group_bounds(n_all: int, order: int) -> list[int]:
+def _group_bounds(n_all: int, n_groups: int) -> list[int]:
     """Return where the groups of variables begin that a sweep visits in turn, and where all end.
 
     Examples
     --------
-    >>> group_bounds(10, order=3)
+    >>> _group_bounds(10, n_groups=4)
     [0, 2, 5, 7, 10]
     """
-    n_groups = min(max(MIN_GROUPS, order), n_all)
-    return np.linspace(0, n_all, n_groups + 1).astype(int).tolist()
-
-
-def n_counted_subsets(n_subsets: int, n_rows: int) -> int:
-    """Return how many subsets are counted for the norm: all where that is affordable.
-
-    Examples
-    --------
-    >>> n_counted_subsets(100, n_rows=1000), n_counted_subsets(10**9, n_rows=10**6)
-    (100, 300)
-    """
-    if n_subsets * n_rows <= MOST_COUNTED:
-        return n_subsets
-    return min(max(FEW_COUNTED // n_rows, FEWEST_SUBSETS), MOST_SUBSETS)
+    return np.linspace(0, n_all, min(n_groups, n_all) + 1).astype(int).tolist()
 
 
 def bytes_of_sums(rank: int, order: int, has_holes: bool) -> int:
@@ -414,12 +432,12 @@ def _patterns(rows: ColumnRows) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _some_patterns(
-    columns: np.ndarray, weights: np.ndarray
+    columns: np.ndarray, weights: np.ndarray, size: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return patterns drawn by their weights, as the columns, offsets and weights of sums."""
-    drawn = np.random.default_rng(0).choice(len(weights), MOST_CURVED, p=weights / weights.sum())
+    drawn = np.random.default_rng(0).choice(len(weights), size, p=weights / weights.sum())
     some, counts = np.unique(drawn, return_counts=True)
-    shares = counts * (weights.sum() / MOST_CURVED)
+    shares = counts * (weights.sum() / size)
     return np.ascontiguousarray(columns[:, some]), np.arange(len(columns) + 1), shares
 
 

@@ -34,18 +34,12 @@ if TYPE_CHECKING:
     from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.point import Point
 
-STACK_BELOW = 2**15
-"""Tables of fewer cells are copied into one stack with their neighbours."""
-
-N_CHUNKS = 2
+_N_CHUNKS = 2
 """Parts into which large tables are shared out, each with sums of its own; fixed, so that the
 bits do not depend on the number of threads."""
 
 CANCELLATION = 1e-7
 """Below this part of ‖X‖² a cost from inner products has lost its digits; residuals have not."""
-
-RESIDUAL_CELLS = 2**18
-"""Cells of the largest block of residuals that is formed at once."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +94,8 @@ class _Piece:
     matrix: np.ndarray | SparseTable
     weight: float
 
-    @property
-    def is_small(self) -> bool:
-        return isinstance(self.matrix, np.ndarray) and self.matrix.size < STACK_BELOW
+    def is_below(self, n_cells: int) -> bool:
+        return isinstance(self.matrix, np.ndarray) and self.matrix.size < n_cells
 
     @property
     def n_entries(self) -> int:
@@ -128,14 +121,26 @@ class CoupledLeastSquares:
         Number of components.
     weighting : None, "counts" or array
         Weight of each marginal: one, its share of the rows, or as given.
+    stack_below : int
+        Tables of fewer cells are copied into one stack with their neighbours.
+    residual_cells : int
+        Cells of the largest block of residuals that is formed at once.
     """
 
     resolution = 0.0
     """Objectives are told apart however small they are."""
 
-    def __init__(self, marginals: MarginalSet, rank: int, weighting: Any = None) -> None:
+    def __init__(
+        self,
+        marginals: MarginalSet,
+        rank: int,
+        weighting: Any = None,
+        *,
+        stack_below: int = 2**15,
+        residual_cells: int = 2**18,
+    ) -> None:
         self.domain = marginals.domain
-        self.rank = rank
+        self.rank, self._residual_cells = rank, residual_cells
         self.marginal_weights = marginal_weights(marginals, weighting)
         self.norm = float(
             sum(w * _square(m.table) for w, m in zip(self.marginal_weights, marginals, strict=True))
@@ -145,8 +150,8 @@ class CoupledLeastSquares:
         self._heads = _Groups({s[: len(s) // 2] for s in subsets}, self.domain.sizes)
         self._tails = _Groups({s[len(s) // 2 :] for s in subsets}, self.domain.sizes)
         pieces = self._pieces(subsets, [m.table for m in marginals])
-        self._stack_small([piece for piece in pieces if piece.is_small])
-        self._share_large([piece for piece in pieces if not piece.is_small])
+        self._stack_small([piece for piece in pieces if piece.is_below(stack_below)])
+        self._share_large([piece for piece in pieces if not piece.is_below(stack_below)])
         self._index(subsets)
         self._allocate()
 
@@ -188,7 +193,7 @@ class CoupledLeastSquares:
 
     def _share_large(self, pieces: list[_Piece]) -> None:
         """Deal the large tables out in chunks of equal work, for each first variable of a tail."""
-        n_chunks = N_CHUNKS if pieces else 1
+        n_chunks = _N_CHUNKS if pieces else 1
         self._large: list[list[list[_Piece]]] = [
             [[] for _ in range(n_chunks)] for _ in range(len(self.domain))
         ]
@@ -395,7 +400,7 @@ class CoupledLeastSquares:
             tails -= piece.weight * right @ (left.T @ self._head_joint[piece.rows])
             return self._cost_of_piece(piece, weights)
         total = 0.0
-        for rows, residual in _residual_blocks(piece, left, right):
+        for rows, residual in self._residual_blocks(piece, left, right):
             total += float(np.vdot(residual, residual))
             heads[rows] += piece.weight * residual @ right
             tails += piece.weight * residual.T @ self._head_joint[piece.rows][rows]
@@ -410,20 +415,19 @@ class CoupledLeastSquares:
             cost = sparse_cost(*table.entries, table.scale, left, right) + fitted_square
             if cost > CANCELLATION * fitted_square:
                 return piece.weight * float(cost)
-        residuals = (residual for _, residual in _residual_blocks(piece, left, right))
+        residuals = (residual for _, residual in self._residual_blocks(piece, left, right))
         return piece.weight * sum(float(np.vdot(block, block)) for block in residuals)
 
-
-def _residual_blocks(
-    piece: _Piece, left: np.ndarray, right: np.ndarray
-) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield a table minus its model, a few rows at a time, so that no second table is formed."""
-    step = max(1, RESIDUAL_CELLS // len(right))
-    for begin in range(0, len(left), step):
-        rows = slice(begin, begin + step)
-        table = piece.matrix
-        block = table.dense_rows(rows) if isinstance(table, SparseTable) else table[rows]
-        yield rows, block - left[rows] @ right.T
+    def _residual_blocks(
+        self, piece: _Piece, left: np.ndarray, right: np.ndarray
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield a table minus its model, a few rows at a time, so that no second one is formed."""
+        step = max(1, self._residual_cells // len(right))
+        for begin in range(0, len(left), step):
+            rows = slice(begin, begin + step)
+            table = piece.matrix
+            block = table.dense_rows(rows) if isinstance(table, SparseTable) else table[rows]
+            yield rows, block - left[rows] @ right.T
 
 
 def marginal_weights(marginals: MarginalSet, weighting: Any) -> np.ndarray:

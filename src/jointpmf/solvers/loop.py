@@ -153,12 +153,16 @@ class Outcome(NamedTuple):
     kkt: float | None = None
     validation: float | None = None
 
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations."""
+        return self.history[-1].iteration if self.history else 0
+
     def __str__(self) -> str:
         """Say how the run ended."""
         seconds = self.history[-1].seconds if self.history else 0.0
-        n_iter = self.history[-1].iteration if self.history else 0
         return (
-            f"{self.status.value} Objective {self.objective:.6g} after {n_iter} iterations "
+            f"{self.status.value} Objective {self.objective:.6g} after {self.n_iter} iterations "
             f"in {seconds:.3g} s"
         )
 

@@ -27,20 +27,17 @@ if TYPE_CHECKING:
     from jointpmf.solvers.implicit import ImplicitLeastSquares
     from jointpmf.solvers.least_squares import CoupledLeastSquares
 
-LARGEST_FACTORISED = 4000
-"""Parameters up to which JᵀJ is formed and factorised; beyond, conjugate gradients."""
+_CG_PRECISION, _MAX_CG = 1e-3, 300
+"""Relative residual at which conjugate gradients end, and their steps at most."""
 
-CG_PRECISION = 1e-3
-MAX_CG = 300
+_FIRST_DAMPING, _LEAST_DAMPING, _MAX_TRIES = 1e-3, 1e-15, 12
+"""Damping of the first step and at least, as a part of the mean of JᵀJ's diagonal; and how often
+it is raised before a step counts as stalled."""
 
-FIRST_DAMPING = 1e-3
-LEAST_DAMPING = 1e-15
-MAX_TRIES = 12
-
-LEAST_PART = 0.1
+_LEAST_PART = 0.1
 """A weight loses at most the rest in one step: at zero its component would be lost for good."""
 
-MAX_EMPTYING = 6
+_MAX_EMPTYING = 6
 """Rounds in which levels that a step would make negative are emptied before it is taken."""
 
 
@@ -49,16 +46,24 @@ class NewtonState(State):
     """A state with what the next step needs: the gradient, and how much to damp."""
 
     gradient: np.ndarray
-    damping: float = FIRST_DAMPING
+    damping: float = _FIRST_DAMPING
 
 
 class Newton:
-    """Levenberg–Marquardt as a solver for the loop."""
+    """Levenberg–Marquardt as a solver for the loop.
+
+    JᵀJ is formed and factorised for at most `largest_factorised` parameters; beyond, each step is
+    solved by conjugate gradients.
+    """
 
     relative = True
 
-    def __init__(self, problem: CoupledLeastSquares | ImplicitLeastSquares) -> None:
-        self.problem = problem
+    def __init__(
+        self,
+        problem: CoupledLeastSquares | ImplicitLeastSquares,
+        largest_factorised: int = 4000,
+    ) -> None:
+        self.problem, self.largest_factorised = problem, largest_factorised
         self.domain = problem.domain
         self.floor, self.resolution = problem.floor, problem.resolution
         self.curvature_at = problem.curvature_at
@@ -73,7 +78,7 @@ class Newton:
         assert isinstance(state, NewtonState)
         model = _Quadratic(self, state)
         damping, growth = state.damping, 2.0
-        for _ in range(MAX_TRIES):
+        for _ in range(_MAX_TRIES):
             change = model.minimiser(damping)
             point = moved(state.point, change, self.domain.offsets)
             cost, gradient = self.problem.gradient(point)
@@ -85,7 +90,7 @@ class Newton:
                     point,
                     cost,
                     gradient=gradient,
-                    damping=max(damping, LEAST_DAMPING),
+                    damping=max(damping, _LEAST_DAMPING),
                     kkt=self._kkt(point, gradient),
                 )
             damping, growth = damping * growth, 2 * growth
@@ -134,11 +139,12 @@ class _Quadratic:
         self.gradient = self.tangent.reduce_vector(gradient)
         self.values = values[self.tangent.moved]
         is_weight = self.tangent.moved < len(point.weights)
-        self.floors = np.where(is_weight, LEAST_PART * self.values, 0.0)
+        self.floors = np.where(is_weight, _LEAST_PART * self.values, 0.0)
         curvature = newton.curvature_at(point)
         self.times = curvature.times
         self.matrix: np.ndarray | None = None
-        if isinstance(curvature, CurvatureAtPoint) and len(gradient) <= LARGEST_FACTORISED:
+        is_small = len(gradient) <= newton.largest_factorised
+        if isinstance(curvature, CurvatureAtPoint) and is_small:
             self.matrix = self.tangent.reduce_matrix(curvature.matrix())
         size = max(len(self.gradient), 1)
         trace = curvature.trace() if self.matrix is None else np.trace(self.matrix)
@@ -152,7 +158,7 @@ class _Quadratic:
         """
         change = np.zeros(len(self.gradient))
         emptied = np.zeros(len(change), bool)
-        for _ in range(MAX_EMPTYING):
+        for _ in range(_MAX_EMPTYING):
             change[~emptied] = self._solve(damping * self.scale, change, ~emptied)
             negative = ~emptied & (self.values + change < self.floors)
             if not negative.any():
@@ -188,7 +194,7 @@ class _Quadratic:
         size = int(free.sum())
         operator = LinearOperator((size, size), matvec=shifted, dtype=float)
         right = -self.gradient - times(fixed)
-        return cg(operator, right[free], rtol=CG_PRECISION, maxiter=MAX_CG)[0]
+        return cg(operator, right[free], rtol=_CG_PRECISION, maxiter=_MAX_CG)[0]
 
     def predicted_gain(self, change: np.ndarray) -> float:
         """Return by how much the undamped model falls along a change."""

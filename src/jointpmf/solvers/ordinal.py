@@ -20,25 +20,22 @@ from jointpmf.rows.table import Rows, TableRows
 if TYPE_CHECKING:
     from jointpmf.domain import Domain, Variable
 
-LEAST_POPULAR = 1e-4
+_LEAST_POPULAR = 1e-4
 """What is added to the popularity of every level: one that was never seen may be a neighbour."""
 
-FAR = 1e3
+_FAR = 1e3
 """Bandwidths beyond which nothing spreads, whatever the number."""
 
-FACTOR_STEPS, FACTOR_RIDGE, LEAST_NOISE = 100, 10.0, 0.05
+_FACTOR_STEPS, _FACTOR_RIDGE, _LEAST_NOISE = 100, 10.0, 0.05
 """EM steps of the factor model, rows that its prior is worth, and the part of a variable's
 variance that factors cannot explain."""
 
-FIRST_LOADING, OTHER_LOADINGS = 0.5, 0.3
+_FIRST_LOADING, _OTHER_LOADINGS = 0.5, 0.3
 """Where the factor model begins: all variables alike on the first factor, at random on others."""
 
-MAX_FACTORS = 8
+_MAX_FACTORS = 8
 
-MAX_ROWS = 20_000
-"""Rows that the factor model is made from: a sample of them, if there are more."""
-
-TAIL = 1e-4
+_TAIL = 1e-4
 """Probability beyond which no point lies, on either side of a factor."""
 
 
@@ -66,7 +63,7 @@ def neighbour_kernel(rows: Counted, bandwidth: float) -> sparray:
             blocks.append(eye_array(variable.size))
             continue
         level = np.arange(variable.size)
-        distance = np.minimum(np.abs(level[:, None] - level) / bandwidth, FAR)
+        distance = np.minimum(np.abs(level[:, None] - level) / bandwidth, _FAR)
         weight = _popularity(rows, n)[:, None] * np.exp(-(distance**2) / 2)
         blocks.append(csr_array(weight / weight.sum(axis=0)))
     return csr_array(block_diag(blocks, format="csr"))
@@ -79,7 +76,7 @@ def is_ordered(variable: Variable) -> bool:
 
 def _popularity(rows: Counted, n: int) -> np.ndarray:
     first, end = rows.domain.offsets[n : n + 2]
-    return rows.marginal[first:end] + LEAST_POPULAR
+    return rows.marginal[first:end] + _LEAST_POPULAR
 
 
 class FactorModel(NamedTuple):
@@ -92,7 +89,7 @@ class FactorModel(NamedTuple):
 
 def n_factors(rank: int, n_variables: int) -> int:
     """Return how many factors so many points can show: four points to each at least."""
-    return max(min(int(np.log2(rank)) // 2, n_variables - 1, MAX_FACTORS), 1)
+    return max(min(int(np.log2(rank)) // 2, n_variables - 1, _MAX_FACTORS), 1)
 
 
 def point_along_factors(
@@ -100,11 +97,13 @@ def point_along_factors(
     rank: int,
     generator: np.random.Generator,
     models: dict[int, FactorModel] | None = None,
+    max_rows: int = 20_000,
 ) -> Point:
     """Return components spread over the space of a factor model of the values (eq. 26).
 
     Variables that are not ordered begin as they are distributed. `models` keeps what was found for
     these rows, by the number of factors; what differs from start to start is where the points lie.
+    Of more than `max_rows` rows the model is made from a sample.
     """
     domain = rows.domain
     ordered = [n for n, variable in enumerate(domain) if is_ordered(variable)]
@@ -113,12 +112,12 @@ def point_along_factors(
     models = {} if models is None else models
     count = n_factors(rank, len(ordered))
     if count not in models:
-        models[count] = factor_model(*_values(_sample_of(rows), ordered), count)
+        models[count] = factor_model(*_values(_sample_of(rows, max_rows), ordered), count)
     model = models[count]
     from scipy.stats import qmc  # takes longer to load than all the rest together
 
     spread = qmc.Halton(model.loadings.shape[1], rng=generator).random(rank)
-    points = ndtri(spread.clip(TAIL, 1 - TAIL))
+    points = ndtri(spread.clip(_TAIL, 1 - _TAIL))
     factors = np.repeat(rows.marginal[:, None], rank, axis=1)
     for k, n in enumerate(ordered):
         first, end = domain.offsets[n : n + 2]
@@ -126,10 +125,10 @@ def point_along_factors(
     return Point(np.full(rank, 1 / rank), factors)
 
 
-def _sample_of(rows: TableRows) -> Rows:
-    if len(rows) <= MAX_ROWS:
+def _sample_of(rows: TableRows, size: int) -> Rows:
+    if len(rows) <= size:
         return rows if isinstance(rows, Rows) else rows.taken(np.arange(len(rows)))
-    chosen = np.random.default_rng(0).choice(len(rows), MAX_ROWS, replace=False)
+    chosen = np.random.default_rng(0).choice(len(rows), size, replace=False)
     return rows.taken(np.sort(chosen))
 
 
@@ -169,11 +168,11 @@ def factor_model(values: np.ndarray, weights: np.ndarray, n_factors: int) -> Fac
     squares = (weighted * values**2).sum(axis=0)
     variances = squares / counts - means**2
     variances[variances <= 1e-12 * (1 + means**2)] = 1.0  # a constant: nothing to explain
-    shape = np.random.default_rng(0).normal(0, OTHER_LOADINGS, (n_variables, n_factors))
-    shape[:, 0] += FIRST_LOADING
+    shape = np.random.default_rng(0).normal(0, _OTHER_LOADINGS, (n_variables, n_factors))
+    shape[:, 0] += _FIRST_LOADING
     loadings, noise = np.sqrt(variances)[:, None] * shape, variances / 2
-    ridge = np.diag([1e-9] + [FACTOR_RIDGE] * n_factors)
-    for _ in range(FACTOR_STEPS):
+    ridge = np.diag([1e-9] + [_FACTOR_RIDGE] * n_factors)
+    for _ in range(_FACTOR_STEPS):
         scaled = loadings / noise[:, None]
         products = (scaled[:, :, None] * loadings[:, None, :]).reshape(n_variables, -1)
         precision = (mask @ products).reshape(n_rows, n_factors, n_factors) + np.eye(n_factors)
@@ -188,7 +187,7 @@ def factor_model(values: np.ndarray, weights: np.ndarray, n_factors: int) -> Fac
         found = np.linalg.solve(gram + prior, cross[:, :, None])[:, :, 0]
         fitted = np.einsum("ni,nij,nj->n", found, gram, found)
         noise = (squares - 2 * (found * cross).sum(axis=1) + fitted) / counts
-        noise = np.maximum(noise, LEAST_NOISE * variances)
+        noise = np.maximum(noise, _LEAST_NOISE * variances)
         means, loadings = found[:, 0], found[:, 1:]
     return FactorModel(means, loadings, noise)
 

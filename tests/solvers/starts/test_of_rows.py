@@ -13,8 +13,7 @@ from jointpmf.data.codes import Codes
 from jointpmf.point import Point
 from jointpmf.rows.table import Rows
 from jointpmf.solvers.em import EM
-from jointpmf.solvers.loop import iterate
-from jointpmf.solvers.starts import candidates as starts
+from jointpmf.solvers.loop import Loop, iterate
 from jointpmf.solvers.starts.closed_form import CountedTriples, point_in_closed_form
 from jointpmf.solvers.starts.of_rows import (
     enlarged_point,
@@ -46,7 +45,8 @@ def closed_form(rows, rank, generator):
 
 
 def from_a_model(rows, rank, generator):
-    return enlarged_point(jp.random_pmf(rows.domain, 2, random_state=0), rows, rank, generator)
+    model = jp.random_pmf(rows.domain, 2, random_state=0)
+    return enlarged_point(Point.of_pmf(model), rows, rank, generator)
 
 
 STARTS = {
@@ -110,8 +110,8 @@ class TestPointAtRows:
         for n, code in enumerate(row):
             part = slice(*rows.domain.offsets[n : n + 2])
             if code >= 0:
-                column[part] = (1 - starts.ROW_PART) * rows.marginal[part]
-                column[rows.domain.offsets[n] + code] += starts.ROW_PART
+                column[part] = rows.marginal[part] / 2
+                column[rows.domain.offsets[n] + code] += 1 / 2
         return column
 
     def test_each_component_leans_towards_a_row(self):
@@ -291,7 +291,7 @@ class TestMergedRows:
     def test_they_keep_a_part_of_the_marginals(self):
         rows = random_rows(0, n_rows=100)
         point = point_of_merged_rows(rows, 3, np.random.default_rng(0))
-        least = starts.MERGED_INTERIOR * rows.marginal[:, None]
+        least = 0.01 * rows.marginal[:, None]
         assert (point.factors >= least * (1 - 1e-12)).all()
 
 
@@ -301,8 +301,8 @@ class TestEnlargedPoint:
         table = truth.sample(3000, random_state=0, backend="codes")
         rows = Rows.of_codes(Codes(truth.domain, table))
         start = point_of_merged_rows(rows, 3, np.random.default_rng(0))
-        small = iterate(EM(rows, 3), start, max_iter=100, tol=1e-9)
-        point = enlarged_point(small.pmf, rows, 4, np.random.default_rng(0))
+        small = iterate(EM(rows, 3), start, Loop(max_iter=100, tol=1e-9))
+        point = enlarged_point(small.point, rows, 4, np.random.default_rng(0))
         assert_feasible(truth.domain, point, 4)
         em = EM(rows, 4)
         assert em.step(em.start(point)).objective < small.objective
@@ -314,7 +314,7 @@ class TestEnlargedPoint:
         rows = Rows.of_codes(Codes(truth.domain, table))
         weights = truth.weights[:2] / truth.weights[:2].sum()
         partial = jp.JointPMF(truth.domain, weights, [factor[:, :2] for factor in truth.factors])
-        point = enlarged_point(partial, rows, 3, np.random.default_rng(0))
+        point = enlarged_point(Point.of_pmf(partial), rows, 3, np.random.default_rng(0))
         assert jp.factor_error(truth, jp.JointPMF.at(point, truth.domain)) < 0.1
 
 
@@ -376,13 +376,15 @@ class TestClosedForm:
         for point in found:
             assert point is None or is_feasible(domain, point.weights, point.factors)
 
-    def test_there_is_none_of_too_large_a_tensor(self, monkeypatch):
+    def test_there_is_none_of_too_large_a_tensor(self):
         truth = distinct([3, 4, 2], 2)
         codes = Codes(truth.domain, truth.sample(500, random_state=0, backend="codes"))
-        monkeypatch.setattr(starts, "MAX_STACKED", 24)
-        assert point_in_closed_form(codes, None, 2, np.random.default_rng(0)) is not None
-        monkeypatch.setattr(starts, "MAX_STACKED", 23)
-        assert point_in_closed_form(codes, None, 2, np.random.default_rng(0)) is None
+        found, none = (
+            point_in_closed_form(codes, None, 2, np.random.default_rng(0), most_cells)
+            for most_cells in (24, 23)
+        )
+        assert found is not None
+        assert none is None
 
     def test_of_variables_with_many_levels(self):
         truth = distinct([60] * 3, 3)

@@ -27,26 +27,27 @@ if TYPE_CHECKING:
 
 Groups = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
-N_GROUPINGS = 6
+_N_GROUPINGS = 6
 """Groupings that are tried; under noise the best of a few is clearly better than the first."""
 
 _EXACT = 1e-20
 """A point that leaves less than this part of ‖X‖² is exact, and no other grouping is tried."""
 
-SINGULAR = 1e-11
+_SINGULAR = 1e-11
 """Reciprocal condition below which a matrix is taken for singular."""
 
-ABSURD = 1e12
+_ABSURD = 1e12
 """A solution with a number beyond this, or with none, is noise and not probabilities."""
 
-N_MIXES = 3
+_N_MIXES = 3
 """Random combinations of the slices whose eigenvectors are tried as a start."""
 
-MAX_EQUATIONS = 30
+_MAX_EQUATIONS = 30
 """Triples that the factor of a variable outside of the groups is solved from."""
 
-MAX_STACK = 4
-"""A stack has room for at most so many times the rank: more variables cost time, not accuracy."""
+_ROOM = 4
+"""A stack grows until it has room for this many times the rank: more variables cost time, and do
+not make the point more accurate."""
 
 
 class TripleTables(Protocol):
@@ -117,7 +118,10 @@ def fits_exactly(problem: CoupledLeastSquares, cost: float) -> bool:
 
 
 def algebraic_start(
-    marginals: MarginalSet, problem: CoupledLeastSquares, generator: np.random.Generator
+    marginals: MarginalSet,
+    problem: CoupledLeastSquares,
+    generator: np.random.Generator,
+    room: int = _ROOM,
 ) -> AlgebraicStart:
     """Return the closed-form point that fits all marginals best, of several groupings."""
     triples = Triples(marginals)
@@ -126,7 +130,7 @@ def algebraic_start(
     best: Point | None = None
     best_cost, n_tried = np.inf, 0
     domain = marginals.domain
-    for groups in groupings(domain, triples, problem.rank, generator):
+    for groups in groupings(domain, triples, problem.rank, generator, room):
         n_tried += 1
         point = point_of_groups(domain, triples, groups, problem.rank, generator)
         cost = np.inf if point is None else problem.cost(point)
@@ -143,21 +147,21 @@ def algebraic_start(
 
 
 def groupings(
-    domain: Domain, triples: Triples, rank: int, generator: np.random.Generator
+    domain: Domain, triples: Triples, rank: int, generator: np.random.Generator, room: int = _ROOM
 ) -> Iterator[Groups]:
-    """Yield different groupings, first two groups of which leave room for the rank."""
+    """Yield different groupings, the first two groups of which have room for the rank."""
     known = [tuple(sorted(triple)) for triple in triples]
     seen = set()
-    for _ in range(4 * N_GROUPINGS):
+    for _ in range(4 * _N_GROUPINGS):
         seed = generator.permutation(known[generator.integers(len(known))])
-        groups = grown(domain, triples, [[int(n)] for n in seed], rank, generator)
+        groups = grown(domain, triples, [[int(n)] for n in seed], rank, generator, room)
         key = (frozenset(map(frozenset, groups[:2])), frozenset(groups[2]))
-        room = [room_of(domain, group) for group in groups]
-        if min(room[:2]) < rank or room[2] < 2 or key in seen:
+        rooms = [room_of(domain, group) for group in groups]
+        if min(rooms[:2]) < rank or rooms[2] < 2 or key in seen:
             continue
         seen.add(key)
         yield (tuple(groups[0]), tuple(groups[1]), tuple(groups[2]))
-        if len(seen) == N_GROUPINGS:
+        if len(seen) == _N_GROUPINGS:
             return
 
 
@@ -172,17 +176,18 @@ def grown(
     groups: list[list[int]],
     rank: int,
     generator: np.random.Generator,
+    room: int = _ROOM,
 ) -> list[list[int]]:
     """Return groups to which variables were added as long as all triples across are known."""
     taken = {n for group in groups for n in group}
     for n in generator.permutation(len(domain)).tolist():
         rooms = [room_of(domain, group) for group in groups]
-        if min(rooms) >= MAX_STACK * rank:
+        if min(rooms) >= room * rank:
             break
         # the first two groups must reach the rank; after that, whichever has least room
         wish = sorted(range(3), key=lambda g: (rooms[g] >= rank or g == 2, rooms[g]))
         for g in wish:
-            if n in taken or rooms[g] >= MAX_STACK * rank:
+            if n in taken or rooms[g] >= room * rank:
                 continue
             others = [group for h, group in enumerate(groups) if h != g]
             if all((n, a, b) in triples for a, b in product(*others)):
@@ -211,7 +216,7 @@ def point_of_groups(
         for n, block in zip(group, blocks, strict=True):
             total = block.sum(axis=0)
             factors[offsets[n] : offsets[n + 1]] = block / np.where(total == 0, 1, total)
-    if not (np.abs(weights).max() < ABSURD and np.abs(factors).max() < ABSURD):
+    if not (np.abs(weights).max() < _ABSURD and np.abs(factors).max() < _ABSURD):
         return None
     project_point(weights, factors, offsets)
     point = Point(weights, factors)
@@ -245,7 +250,7 @@ def decompose(
     basis2 = _leading_vectors(tensor.transpose(1, 0, 2).reshape(size2, -1), rank)
     slices = np.einsum("ap,abk,bq->kpq", basis1, tensor, basis2, optimize=True)
     mean = slices.mean(axis=0)
-    if np.linalg.cond(mean) > 1 / SINGULAR:
+    if np.linalg.cond(mean) > 1 / _SINGULAR:
         return None
     vectors = joint_eigenvectors(
         np.linalg.solve(mean.T, slices.transpose(0, 2, 1)).transpose(0, 2, 1), generator
@@ -303,8 +308,8 @@ def _eigenvectors_of_a_mix(
     matrices: np.ndarray, generator: np.random.Generator
 ) -> np.ndarray | None:
     """Return eigenvectors of the random combination with the best conditioned real ones."""
-    best, best_condition = None, 1 / SINGULAR
-    for _ in range(N_MIXES):
+    best, best_condition = None, 1 / _SINGULAR
+    for _ in range(_N_MIXES):
         mix = np.tensordot(generator.normal(size=len(matrices)), matrices, 1)
         values, vectors = np.linalg.eig(mix)
         vectors = vectors.real if np.isrealobj(values) else _real_pairs(values, vectors)
@@ -341,7 +346,7 @@ def _solve_remaining(domain: Domain, triples: TripleTables, known: set[int], poi
 def _known_pairs(triples: TripleTables, n: int, known: set[int]) -> list[frozenset[int]]:
     """Return pairs of known variables, as many as it takes, whose triple with n is known."""
     pairs = (triple - {n} for triple in triples.holding(n))
-    return list(islice((pair for pair in pairs if pair <= known), MAX_EQUATIONS))
+    return list(islice((pair for pair in pairs if pair <= known), _MAX_EQUATIONS))
 
 
 def _least_squares(

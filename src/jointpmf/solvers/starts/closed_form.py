@@ -22,15 +22,19 @@ if TYPE_CHECKING:
 _N_COMPLETED, _MAX_COUNTED = 3, 2 * 10**8
 """Closed forms that are tried over all subsets, and rows times triples that each of them counts."""
 
-_MAX_STACKED = 2**23
+_MOST_CELLS = 2**23
 """Cells of the largest tensor of stacked triples that the closed form is asked for."""
 
 
 def point_in_closed_form(
-    codes: Codes, weights: np.ndarray | None, rank: int, generator: np.random.Generator
+    codes: Codes,
+    weights: np.ndarray | None,
+    rank: int,
+    generator: np.random.Generator,
+    most_cells: int = _MOST_CELLS,
 ) -> Point | None:
     """Return the closed form of the triples across one grouping of the variables, if it has one."""
-    groups = _sampled_groups(codes.domain, rank, generator)
+    groups = _sampled_groups(codes.domain, rank, generator, most_cells)
     if groups is None:
         return None
     triples = CountedTriples(codes, weights, groups)
@@ -38,7 +42,9 @@ def point_in_closed_form(
         return point_of_groups(codes.domain, triples, groups, rank, generator)
 
 
-def _sampled_groups(domain: Domain, rank: int, generator: np.random.Generator) -> Groups | None:
+def _sampled_groups(
+    domain: Domain, rank: int, generator: np.random.Generator, most_cells: int = _MOST_CELLS
+) -> Groups | None:
     """Return three groups of variables with room for the rank, or None if there are none."""
     if len(domain) < 3:
         return None
@@ -47,7 +53,7 @@ def _sampled_groups(domain: Domain, rank: int, generator: np.random.Generator) -
     groups = (tuple(first), tuple(second), tuple(third))
     rooms = [room_of(domain, group) for group in groups]
     n_cells = np.prod([sum(domain.sizes[n] for n in group) for group in groups], dtype=float)
-    is_possible = min(rooms[:2]) >= rank and rooms[2] >= 2 and n_cells <= _MAX_STACKED
+    is_possible = min(rooms[:2]) >= rank and rooms[2] >= 2 and n_cells <= most_cells
     return groups if is_possible else None
 
 
