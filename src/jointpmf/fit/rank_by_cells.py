@@ -159,7 +159,9 @@ class _CellSearch:
             for solution in self.trials.of(kind)[: self._n_averaged(kind)]
         ]
         fits = [member.solution for member in members]
-        blends = [_shares(members, part) for part in self.kinds.blends] if len(bests) > 1 else [None]
+        blends = (
+            [_shares(members, part) for part in self.kinds.blends] if len(bests) > 1 else [None]
+        )
         costs = [self._cost(fits, shares) for shares in blends]
         shares = blends[int(np.argmin(costs))]
         shares = np.ones(len(members)) if shares is None else shares

@@ -30,7 +30,7 @@ from jointpmf.solvers.starts.random import mixed, random_point
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
     from jointpmf.fit.likelihood import EMFit
-    from jointpmf.solvers.loop import Validation
+    from jointpmf.solvers.loop import Outcome, Validation
 
 logger = logging.getLogger("jointpmf")
 
@@ -51,6 +51,8 @@ class Begin(NamedTuple):
     """Whether someone stopped the search for it; then this is the best so far."""
     table: Table | None = None
     """The sample of the rows on which it was found, if it was."""
+    outcome: Outcome | None = None
+    """How far steps over all rows had come when someone stopped them."""
 
 
 def checked_start(
