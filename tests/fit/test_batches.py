@@ -7,20 +7,15 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 import pytest
-from jointpmf.fit.plan import FitPlan
 
 import jointpmf as jp
-from jointpmf.fit import batches as batches_module
-from jointpmf.fit.rows import loop_options
-from jointpmf.point import Point
-from jointpmf.rows import parts, spool
-from jointpmf.rows.parts import CountLevels, CountSubsets, Expect
+from jointpmf.fit import opening
+from jointpmf.fit.settings import Effort
+from jointpmf.rows import spool
 from jointpmf.rows.spool import Spool
-from jointpmf.rows.table import ColumnRows, Rows, Stacks
-from jointpmf.solvers import stepwise
-from jointpmf.solvers.stepwise import Stepwise, steps_of
+from jointpmf.solvers.stepwise import Stepwise
 from jointpmf.threads import limited_to
-from support import oracle
+from support.small_fits import settings
 
 TRUTH = jp.random_pmf(jp.Domain.of_sizes([3, 4, 2, 3, 3]), rank=2, random_state=3)
 
@@ -35,13 +30,8 @@ def holed(n_rows, seed=0, part=0.15):
 ROWS = holed(4000)
 
 
-@pytest.fixture
-def small(monkeypatch):
-    """Make everything small, so that a small table goes every way that a large one goes."""
-    monkeypatch.setattr(spool, "BLOCK_BYTES", (5 + 16) * 300)
-    monkeypatch.setattr(parts, "SAMPLE_ROWS", 400)
-    for module in (stepwise, batches_module):
-        monkeypatch.setattr(module, "STEP_ROWS", 100)
+SMALL = Effort(sample_rows=400, step_rows=100, block_bytes=(5 + 16) * 300)
+"""With all of it small, a small table goes every way that a large one goes."""
 
 
 @pytest.fixture
@@ -50,11 +40,11 @@ def spools(monkeypatch):
     made = []
 
     class Watched(Spool):
-        def __init__(self, domain):
-            super().__init__(domain)
+        def __init__(self, *asked):
+            super().__init__(*asked)
             made.append(self)
 
-    monkeypatch.setattr(batches_module, "Spool", Watched)
+    monkeypatch.setattr(opening, "Spool", Watched)
     return made
 
 
@@ -63,7 +53,11 @@ def split(rows, n_batches=7):
 
 
 def fit(given, **options):
-    return jp.fit_batches(given, 2, **{"random_state": 0, "tol": 1e-12} | options)
+    return jp.fit_rows(given, 2, **settings(**{"random_state": 0, "tol": 1e-12} | options))
+
+
+def fit_small(given, **options):
+    return fit(given, effort=SMALL, **options)
 
 
 def same(first, second):
@@ -81,24 +75,25 @@ class TestReadAgain:
     @pytest.mark.parametrize(
         "options", [{}, {"smoothing": 2.0}, {"smoothing": 1.0, "towards": "marginal"}]
     )
-    def test_it_is_the_fit_to_all_rows_also_from_many_blocks(self, small, spools, options):
-        at_once = jp.fit_rows(ROWS, 2, random_state=0, tol=1e-12, **options)
-        solution = fit(split(ROWS), **options)
+    def test_it_is_the_fit_to_all_rows_also_from_many_blocks(self, spools, options):
+        at_once = fit(ROWS, **options)
+        solution = fit_small(split(ROWS), **options)
         assert spools[0].n_parts > 10
-        assert solution.start.endswith(" rows, then in steps")
+        assert solution.start.in_steps
+        assert solution.start.n_rows == pytest.approx(400, rel=0.2)
         assert solution.objective == pytest.approx(at_once.objective, abs=1e-8)
         assert jp.kl_divergence(at_once.pmf, solution.pmf).value < 1e-6
 
-    def test_the_steps_leave_little_to_do(self, small):
-        best = fit(split(ROWS)).objective
-        short = fit(split(ROWS), max_iter=1)
-        unstepped = fit(split(ROWS), max_iter=0)  # at the model of the sample
+    def test_the_steps_leave_little_to_do(self):
+        best = fit_small(split(ROWS)).objective
+        short = fit_small(split(ROWS), max_iter=1)
+        unstepped = fit_small(split(ROWS), max_iter=0)  # at the model of the sample
         assert short.history[0].objective - best < 0.25 * (unstepped.objective - best)
 
-    def test_sorted_rows_are_fitted_as_well(self, small):
+    def test_sorted_rows_are_fitted_as_well(self):
         order = np.lexsort(ROWS.T)
-        best = fit([ROWS]).objective
-        assert fit(split(ROWS[order])).objective == pytest.approx(best, abs=1e-8)
+        best = fit_small([ROWS]).objective
+        assert fit_small(split(ROWS[order])).objective == pytest.approx(best, abs=1e-8)
 
     def test_a_callable_is_called_for_each_reading(self):
         calls = []
@@ -117,55 +112,55 @@ class TestReadAgain:
     @pytest.mark.parametrize(
         "sizes", [[4000], [1] * 50 + [3950], [0, 1999, 0, 2001, 0], [123] * 33]
     )
-    def test_the_batches_do_not_matter(self, small, sizes):
+    def test_the_batches_do_not_matter(self, sizes):
         ends = np.minimum(np.cumsum([0, *sizes]), len(ROWS))
         some = [ROWS[a:b] for a, b in pairwise(ends)] + [ROWS[ends[-1] :]]
-        assert same(fit(some, max_iter=3).pmf, fit([ROWS], max_iter=3).pmf)
+        assert same(fit_small(some, max_iter=3).pmf, fit_small([ROWS], max_iter=3).pmf)
 
-    def test_nor_do_the_threads(self, small):
+    def test_nor_do_the_threads(self):
         with limited_to(1):
-            one = fit(split(ROWS), max_iter=3)
+            one = fit_small(split(ROWS), max_iter=3)
         with limited_to(3):
-            assert same(one.pmf, fit(split(ROWS), max_iter=3).pmf)
+            assert same(one.pmf, fit_small(split(ROWS), max_iter=3).pmf)
 
-    def test_another_seed_is_another_sample(self, small):
-        first, second = (fit(split(ROWS), max_iter=1, random_state=seed) for seed in (0, 1))
+    def test_another_seed_is_another_sample(self):
+        first, second = (fit_small(split(ROWS), max_iter=1, random_state=seed) for seed in (0, 1))
         assert not same(first.pmf, second.pmf)
 
-    def test_a_start_can_be_given(self, small):
-        solution = fit(split(ROWS), start=TRUTH)
-        assert solution.start == "given: a JointPMF"
-        assert solution.objective == pytest.approx(fit([ROWS]).objective, abs=1e-8)
+    def test_a_start_can_be_given(self):
+        solution = fit_small(split(ROWS), start=TRUTH)
+        assert solution.start.kind == "given"
+        assert solution.objective == pytest.approx(fit_small([ROWS]).objective, abs=1e-8)
 
-    def test_a_start_under_which_rows_cannot_happen_is_lifted(self, small):
+    def test_a_start_under_which_rows_cannot_happen_is_lifted(self):
         sure = [np.eye(size)[:, [0, 0]] for size in TRUTH.domain.sizes]
         start = jp.JointPMF(TRUTH.domain, [0.5, 0.5], sure)
-        assert np.isfinite(fit(split(ROWS), start=start, max_iter=2).objective)
+        assert np.isfinite(fit_small(split(ROWS), start=start, max_iter=2).objective)
 
-    def test_rare_levels_that_no_sample_sees_are_learned(self, small):
+    def test_rare_levels_that_no_sample_sees_are_learned(self):
         rows = np.where(ROWS[:, :1] == 0, [[0, 0, 0, 0, 0]], ROWS)
         rows[3777, 1] = 3
         domain = jp.Domain.of_sizes([3, 5, 2, 3, 3])
         rows[3999, 1] = 4
-        solution = fit(split(rows), domain=domain)
+        solution = fit_small(split(rows), domain=domain)
         at_once = jp.fit_rows(rows, 2, domain=domain, random_state=0, tol=1e-12)
         assert solution.objective == pytest.approx(at_once.objective, abs=1e-8)
 
-    def test_the_callback_sees_iterations_and_stops(self, small):
+    def test_the_callback_sees_iterations_and_stops(self):
         seen = []
 
         def callback(step, pmf):
             seen.append(step.iteration)
             return len(seen) == 3
 
-        solution = fit(split(ROWS), callback=callback)
+        solution = fit_small(split(ROWS), callback=callback)
         assert seen == [1, 2, 3]
         assert solution.status is jp.Status.STOPPED
 
-    def test_rows_that_repeat_are_kept_once(self, small, spools):
+    def test_rows_that_repeat_are_kept_once(self, spools):
         few = np.repeat(ROWS[:20], 500, axis=0)
         np.random.default_rng(0).shuffle(few)
-        solution = fit(split(few))
+        solution = fit_small(split(few))
         assert spools[0].n_rows == 10_000
         assert spools[0].n_parts == 1
         at_once = jp.fit_rows(few, 2, random_state=0, tol=1e-12)
@@ -173,22 +168,22 @@ class TestReadAgain:
 
 
 class TestReadOnce:
-    def test_each_row_is_seen_once_and_the_status_says_so(self, small):
-        solution = fit(iter(split(ROWS)), domain=TRUTH.domain)
+    def test_each_row_is_seen_once_and_the_status_says_so(self):
+        solution = fit_small(iter(split(ROWS)), domain=TRUTH.domain)
         assert solution.status is jp.Status.ONE_PASS
         assert "once" in solution.status.value
         assert solution.n_iter == -(-(4000 - 401) // 100)
-        best = fit([ROWS])
+        best = fit_small([ROWS])
         mean = solution.pmf.log_probability(ROWS).mean()
-        first = fit([ROWS[:401]])
+        first = fit_small([ROWS[:401]])
         assert -mean - best.objective < 0.2 * (
             -first.pmf.log_probability(ROWS).mean() - best.objective
         )
 
-    def test_the_objective_is_that_of_rows_when_they_came(self, small):
+    def test_the_objective_is_that_of_rows_when_they_came(self):
         models = []
-        fit_to_first = fit([ROWS[:401]], max_iter=100)
-        solution = fit(
+        fit_to_first = fit_small([ROWS[:401]], max_iter=100)
+        solution = fit_small(
             iter(split(ROWS)), domain=TRUTH.domain, callback=lambda step, pmf: models.append(pmf)
         )
         assert len(models) == len(solution.history)
@@ -206,52 +201,54 @@ class TestReadOnce:
         assert same(solution.pmf, jp.fit_rows(ROWS, 2, random_state=0, tol=1e-12).pmf)
         assert solution.status is jp.Status.CONVERGED
 
-    def test_the_batches_do_not_matter(self, small):
+    def test_the_batches_do_not_matter(self):
         domain = TRUTH.domain
-        first = fit(iter(split(ROWS, 3)), domain=domain)
-        assert same(first.pmf, fit(iter(split(ROWS, 40)), domain=domain).pmf)
+        first = fit_small(iter(split(ROWS, 3)), domain=domain)
+        assert same(first.pmf, fit_small(iter(split(ROWS, 40)), domain=domain).pmf)
         with limited_to(1):
-            assert same(first.pmf, fit(iter([ROWS]), domain=domain).pmf)
+            assert same(first.pmf, fit_small(iter([ROWS]), domain=domain).pmf)
 
     def test_it_needs_a_domain(self):
         with pytest.raises(jp.JointPMFError, match="only once, such as a generator, need a domain"):
             fit(iter(split(ROWS)))
 
-    def test_the_callback_stops(self, small):
-        solution = fit(iter(split(ROWS)), domain=TRUTH.domain, callback=lambda step, pmf: True)
+    def test_the_callback_stops(self):
+        solution = fit_small(
+            iter(split(ROWS)), domain=TRUTH.domain, callback=lambda step, pmf: True
+        )
         assert (solution.status, solution.n_iter) == (jp.Status.STOPPED, 1)
 
-    def test_an_interrupt_returns_the_model_so_far(self, small):
+    def test_an_interrupt_returns_the_model_so_far(self):
         def interrupted():
             yield ROWS[:2000]
             raise KeyboardInterrupt
 
-        solution = fit(interrupted(), domain=TRUTH.domain)
+        solution = fit_small(interrupted(), domain=TRUTH.domain)
         assert solution.status is jp.Status.STOPPED
         assert solution.n_iter == 15
 
-    def test_a_column_that_comes_late_is_learned(self, small):
+    def test_a_column_that_comes_late_is_learned(self):
         late = ROWS.copy()
         late[:1500, 4] = jp.MISSING
         late[:900, 0] = np.minimum(late[:900, 0], 1)  # and a level
-        solution = fit(iter(split(late)), domain=TRUTH.domain)
+        solution = fit_small(iter(split(late)), domain=TRUTH.domain)
         for name in ("x0", "x4"):
             n = TRUTH.domain.index(name)
             counts = np.bincount(late[late[:, n] >= 0, n])
             wanted = counts / counts.sum()
             assert np.abs(solution.pmf.marginal([name]).table() - wanted).max() < 0.05
 
-    def test_a_column_that_never_comes_is_named(self, small):
+    def test_a_column_that_never_comes_is_named(self):
         late = ROWS.copy()
         late[:, 4] = jp.MISSING
         with pytest.raises(jp.JointPMFError, match="column 'x4' has no observed cell"):
-            fit(iter(split(late)), domain=TRUTH.domain)
+            fit_small(iter(split(late)), domain=TRUTH.domain)
 
 
 class TestCounted:
     @pytest.mark.parametrize("given", [split, lambda rows: iter(split(rows))])
     def test_counts_are_exactly_those_of_all_rows(self, given):
-        solution = fit(given(ROWS), method="marginals", order=2, domain=TRUTH.domain, tol=1e-10)
+        solution = fit(given(ROWS), objective=jp.Coupled(order=2), domain=TRUTH.domain, tol=1e-10)
         counted = jp.MarginalSet.from_table(ROWS, 2, domain=TRUTH.domain)
         for mine, at_once in zip(solution.marginals, counted, strict=True):
             assert np.array_equal(mine.table, at_once.table)
@@ -260,17 +257,14 @@ class TestCounted:
         assert same(solution.pmf, other.pmf)
 
     def test_the_source_is_said(self):
-        solution = fit(split(ROWS), method="marginals", order=2)
-        assert solution.source == "10 marginals counted over the rows"
+        solution = fit(split(ROWS), objective=jp.Coupled(order=2))
+        assert str(solution.source) == "10 marginals counted over the rows"
+        assert solution.source.n_rows == len(ROWS)
 
     def test_too_many_are_refused(self):
         domain = jp.Domain.of_sizes([4] * 200)
         with pytest.raises(jp.JointPMFError, match="too many to count"):
-            fit([np.zeros((5, 200), int)], method="marginals", domain=domain)
-
-    def test_smoothing_belongs_to_likelihood(self):
-        with pytest.raises(jp.JointPMFError, match="smoothing belongs"):
-            fit(split(ROWS), method="marginals", smoothing=1.0)
+            fit([np.zeros((5, 200), int)], objective="marginals", domain=domain)
 
 
 class TestLevels:
@@ -332,17 +326,14 @@ class TestBadBatches:
     @pytest.mark.parametrize(
         ("given", "says"),
         [
-            (pl.DataFrame({"a": [1]}), r"such as \[table\], not the DataFrame itself"),
-            (ROWS, r"not the ndarray itself"),
-            (jp.Codes(TRUTH.domain, ROWS), r"not the Codes itself"),
-            ("rows.csv", "not the str itself"),
-            (3, "an iterable of tables, not 3"),
+            (3, "a table must be a pandas, Polars or PyArrow table or an array, not int"),
             (lambda: 3, "must return an iterable of tables, not 3"),
-            ([], "the batches are empty"),
+            ([], "the table is empty"),
             ([ROWS[:0], ROWS[:0]], "the batches are empty"),
             ([ROWS, 3], "batch 1: a table must be"),
             ([ROWS, ROWS[:, :3]], "batch 1: the array has 3 columns for 5 variables"),
-            ([[1, 2], [3, 4]], "batch 0: an array of rows must have two dimensions"),
+            ([ROWS, ROWS[0]], "batch 1: an array of rows must have two dimensions"),
+            (iter([[1, 2], [3, 4]]), "need a domain"),
             ([np.full((3, 2), np.nan)], "column 'x0' has no observed cell"),
         ],
     )
@@ -354,14 +345,14 @@ class TestBadBatches:
         with pytest.raises(jp.JointPMFError, match="the batches are empty"):
             fit(iter([]), domain=TRUTH.domain)
 
-    def test_rows_without_any_cell(self, small):
+    def test_rows_without_any_cell(self):
         empty = np.full((1000, 5), jp.MISSING)
         with pytest.raises(jp.JointPMFError, match="no row has an observed cell"):
-            fit([empty], domain=TRUTH.domain)
-        assert np.isfinite(fit([empty, ROWS]).objective)
-        assert np.isfinite(fit(iter([empty, ROWS]), domain=TRUTH.domain).objective)
+            fit_small([empty], domain=TRUTH.domain)
+        assert np.isfinite(fit_small([empty, ROWS]).objective)
+        assert np.isfinite(fit_small(iter([empty, ROWS]), domain=TRUTH.domain).objective)
         with pytest.raises(jp.JointPMFError, match="nothing to fit"):
-            fit(iter([empty]), domain=TRUTH.domain)
+            fit_small(iter([empty]), domain=TRUTH.domain)
 
     def test_a_callable_that_gives_its_rows_once(self):
         generator = iter(split(ROWS))
@@ -371,7 +362,7 @@ class TestBadBatches:
     @pytest.mark.parametrize(
         ("options", "says"),
         [
-            ({"method": "magic"}, "method must be"),
+            ({"objective": "magic"}, "objective must be"),
             ({"towards": "nowhere"}, "towards must be"),
             ({"smoothing": -1}, "smoothing must be"),
             ({"max_iter": -1}, "max_iter must be"),
@@ -385,66 +376,15 @@ class TestBadBatches:
             fit([ROWS], **options)
 
 
-class TestSpool:
+class TestDisk:
     @pytest.fixture
     def folder(self, tmp_path, monkeypatch):
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
         return tmp_path
 
-    def filled(self, rows=ROWS, domain=TRUTH.domain):
-        made = Spool(domain)
-        for batch in split(rows):
-            made.add(jp.Codes(domain, batch))
-        made.finish()
-        return made
-
-    def test_it_gives_back_what_went_in(self, small):
-        with self.filled() as made:
-            read = [part.rows for part in made.parts()]
-            assert [part.index for part in made.parts()] == list(range(made.n_parts))
-            assert [part.index for part in made.parts([2, 0])] == [2, 0]
-        assert made.n_rows == len(ROWS)
-        assert max(map(len, read)) <= 300
-        together = np.concatenate([rows.columns for rows in read], axis=1)
-        weights = np.concatenate([rows.weights for rows in read])
-        found = Rows.of_codes(jp.Codes(TRUTH.domain, together.T), weights)
-        wanted = Rows.of_codes(jp.Codes(TRUTH.domain, ROWS))
-        assert np.array_equal(found.cells, wanted.cells)
-        assert np.allclose(found.weights, wanted.weights)
-        assert sum(rows.n_empty for rows in read) == wanted.n_empty
-
-    @pytest.mark.parametrize("size", [3, 200, 40_000])
-    def test_codes_of_any_size_fit(self, size):
-        domain = jp.Domain.of_sizes([size, 2])
-        rows = np.array([[size - 1, 0], [-1, 1], [0, -1]])
-        with self.filled(rows, domain) as made:
-            (part,) = made.parts()
-        assert np.array_equal(part.rows.columns.T, rows)
-
-    def test_sums_over_blocks_are_those_over_all_rows(self, small):
-        codes = jp.Codes(TRUTH.domain, ROWS)
-        whole = parts.Part.of_codes(0, codes)
-        stack = Stacks(TRUTH.domain, 2).stack(Point.of_pmf(TRUTH))
-        with self.filled() as made:
-            levels, wanted = made.total(CountLevels()), CountLevels()(whole)
-            assert np.array_equal(levels.counts, wanted.counts)
-            assert levels.weight == wanted.weight
-            triples = CountSubsets([(0, 1, 2), (1, 3, 4)])
-            for mine, other in zip(made.total(triples).tables, triples(whole).tables, strict=True):
-                assert np.array_equal(np.asarray(mine), np.asarray(other))
-            expected, other = made.total(Expect(stack, 2)), Expect(stack, 2)(whole)
-            assert np.allclose(expected.counts, other.counts, rtol=1e-12)
-            assert expected.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-12)
-
-    def test_nothing_is_left_when_it_is_closed(self, folder):
-        with self.filled() as made:
-            assert not made._file.closed
-        assert made._file.closed
-        assert list(folder.iterdir()) == []
-
     @pytest.mark.parametrize("error", [jp.JointPMFError, KeyboardInterrupt, RuntimeError])
     @pytest.mark.parametrize("when", ["reading", "fitting"])
-    def test_nothing_is_left_after_an_error(self, folder, small, spools, error, when):
+    def test_nothing_is_left_after_an_error(self, folder, spools, error, when):
         def tables():
             yield from split(ROWS)
             if when == "reading":
@@ -454,7 +394,7 @@ class TestSpool:
             raise error("no more")
 
         try:
-            fit(tables, domain=TRUTH.domain, callback=callback)
+            fit_small(tables, domain=TRUTH.domain, callback=callback)
         except error:
             pass
         else:
@@ -462,7 +402,7 @@ class TestSpool:
         assert [made._file.closed for made in spools] == [True]
         assert list(folder.iterdir()) == []
 
-    def test_an_interrupt_in_the_steps_gives_the_model_so_far(self, small, monkeypatch):
+    def test_an_interrupt_in_the_steps_gives_the_model_so_far(self, monkeypatch):
         add = Stepwise.add
 
         def interrupted(self, rows):
@@ -471,11 +411,11 @@ class TestSpool:
             return add(self, rows)
 
         monkeypatch.setattr(Stepwise, "add", interrupted)
-        solution = fit(split(ROWS))
+        solution = fit_small(split(ROWS))
         assert (solution.status, solution.n_iter) == (jp.Status.STOPPED, 5)
         assert np.isfinite(solution.pmf.log_probability(ROWS)).all()
 
-    def test_a_full_disk_is_a_sentence(self, small, monkeypatch, tmp_path):
+    def test_a_full_disk_is_a_sentence(self, monkeypatch, tmp_path):
         class Full:
             def tell(self):
                 return 0
@@ -489,47 +429,5 @@ class TestSpool:
         monkeypatch.setattr(spool.tempfile, "TemporaryFile", lambda **options: Full())
         monkeypatch.setenv("TMPDIR", str(tmp_path))
         with pytest.raises(jp.JointPMFError, match="No space left on device; set TMPDIR") as error:
-            fit(split(ROWS))
+            fit_small(split(ROWS))
         assert str(tmp_path) in str(error.value)
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.3])
-@pytest.mark.parametrize("towards", ["uniform", "marginal"])
-def test_steps_are_those_in_plain_numpy(smoothing, towards):
-    generator = np.random.default_rng(5)
-    rows, weights = holed(300, seed=5), generator.exponential(size=300) + 0.1
-    plan = FitPlan(2, "auto", smoothing, towards, loop_options(10, 0.0))
-    codes = jp.Codes(TRUTH.domain, rows[:100])
-    steps = Stepwise(plan, Rows.of_codes(codes, weights[:100]), TRUTH)
-    by_hand = oracle.StepwiseEM(rows[:100], weights[:100], TRUTH, smoothing, towards)
-    for begin, end in ((100, 105), (105, 106), (106, 290), (290, 300)):
-        (some,) = steps_of(jp.Codes(TRUTH.domain, rows[begin:end]), weights[begin:end])
-        assert steps.add(some) is False
-        by_hand.add(rows[begin:end], weights[begin:end])
-        for mine, other in zip(steps.pmf().factors, by_hand.pmf().factors, strict=True):
-            assert np.allclose(mine, other, atol=1e-12)
-        assert np.allclose(steps.pmf().weights, by_hand.pmf().weights, atol=1e-12)
-    solution = steps.solution()
-    assert solution.objective == pytest.approx(-by_hand.log_likelihood / weights.sum(), rel=1e-12)
-    assert solution.n_iter == 4
-    assert solution.status is jp.Status.ONE_PASS
-
-
-def test_a_row_that_cannot_happen_is_made_possible():
-    domain = jp.Domain.of_sizes([3, 2])
-    apart = jp.JointPMF(domain, [0.5, 0.5], [[[1, 0], [0, 1], [0, 0]], [[1, 0], [0, 1]]])
-    first = np.array([[0, 0], [1, 1]] * 10)
-    plan = FitPlan(2, "auto", 0.0, "uniform", loop_options(10, 0.0))
-    steps = Stepwise(plan, Rows.of_codes(jp.Codes(domain, first)), apart)
-    steps.add(ColumnRows.of_codes(jp.Codes(domain, np.array([[2, 0], [0, 1]]))))
-    assert np.isfinite(steps.solution().objective)
-    assert (steps.pmf().probability(np.array([[2, 0], [0, 1]])) > 0).all()
-
-
-def test_rows_without_a_cell_are_no_step():
-    plan = FitPlan(2, "auto", 0.0, "uniform", loop_options(10, 0.0))
-    steps = Stepwise(plan, Rows.of_codes(jp.Codes(TRUTH.domain, ROWS[:50])), TRUTH)
-    before = steps.pmf()
-    steps.add(ColumnRows.of_codes(jp.Codes(TRUTH.domain, np.full((5, 5), jp.MISSING))))
-    assert same(before, steps.pmf())
-    assert steps.history == []

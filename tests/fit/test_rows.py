@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 import jointpmf as jp
 from jointpmf import threads
 from jointpmf.fit.settings import Effort, Kinds
+from jointpmf.judge.rank import RankCurve
 from support import oracle
 from support.feasibility import feasible
 from support.small_fits import (
@@ -128,7 +129,9 @@ def curve_numbers(curve):
     [
         lambda: fit(WIDE_ROWS, 20, domain=None, max_iter=20),
         lambda: fit(WIDE_ROWS, 20, domain=None, max_iter=20, n_average=2),
-        lambda: jp.choose_rank(WIDE_ROWS, [19, 20], n_folds=2, random_state=0, max_iter=5),
+        lambda: jp.choose_rank(
+            WIDE_ROWS, [19, 20], validation=WIDE_ROWS, random_state=0, max_iter=5
+        ),
         lambda: jp.fit_rows(
             WIDE_ROWS,
             search=jp.Search(kinds=Kinds(ranks=(20,))),  # its stack has more than 10,000 entries
@@ -142,7 +145,7 @@ def test_the_threads_of_blas_change_no_bit(ask):
     for count in (1, 2):
         with threadpool_limits(count):
             found.append(ask())
-    if isinstance(found[0], jp.RankCurve):
+    if isinstance(found[0], RankCurve):
         np.testing.assert_array_equal(found[0].fold_scores, found[1].fold_scores)
         assert curve_numbers(found[0]) == curve_numbers(found[1])
     else:

@@ -132,13 +132,13 @@ class TestSampledStarts:
         rows = TRUTH.sample(400, random_state=0, backend="codes")
         rows[:, 0] = others
         rows[0, 0] = 3
-        few = Effort(work=1e6, rows_per_component=7)
-        for seed in range(3):
+        few = Effort(work=1e6, rows_per_component=3)
+        for seed in range(6):
             solution = fit(rows, random_state=seed, **{"max_iter": 20, "effort": few} | options)
             assert np.isfinite(solution.objective)
             assert np.isfinite(solution.pmf.log_probability(rows)).all()
-        assert [len(rows) for rows in samples] == [21] * 3
-        assert [rows.counts[3] for rows in samples] == [0] * 3  # with these seeds
+        assert [len(rows) for rows in samples] == [9] * 6
+        assert [rows.counts[3] for rows in samples].count(0) >= 3
 
 
 # one taste decides all answers; nobody has given the answer 2 to the first question

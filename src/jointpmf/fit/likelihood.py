@@ -63,6 +63,8 @@ class EMFit:
             begin = begin_in_memory(self, source, generator, held_out)
         else:
             begin = self._begin_elsewhere(source, generator)
+        if begin.outcome is not None:
+            return Solution.of(begin.outcome, source.domain, begin.start)
         if begin.stopped:
             here = replace(self, loop=replace(self.loop, max_iter=0))
             where = begin.table or source
@@ -133,7 +135,8 @@ class EMFit:
             for some in source.mixed_steps(generator, self.effort.step_rows):
                 steps.add(some)
         except KeyboardInterrupt:
-            return found._replace(point=steps.point(), stopped=True)
+            outcome = steps.outcome(Status.STOPPED)
+            return Begin(outcome.point, replace(found.start, in_steps=True), True, outcome=outcome)
         logger.info("all rows were seen once, in %d steps", len(steps.history))
         point = mixed(steps.point(), source.marginal, _STEPS_LIFT)
         return Begin(point, replace(found.start, in_steps=True))

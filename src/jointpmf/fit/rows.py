@@ -239,15 +239,16 @@ class _Fitting:
             return replace(self, room=room)._of_source(source)
 
     def _kept(self, reading: Reading, room: Room | None) -> AbstractContextManager[Source]:
-        if room is None:
-            return kept(reading, None)
         asked = self.asked
+        block_bytes = asked.search.effort.block_bytes
+        if room is None:
+            return kept(reading, None, block_bytes)
 
         def can_hold(n_rows: int, has_holes: bool) -> bool:
             rank = asked.rank or 1
             return n_rows <= room.n_rows(reading.domain, asked.objective, rank, has_holes)
 
-        return kept(reading, can_hold)
+        return kept(reading, can_hold, block_bytes)
 
     def _of_counts(self, reading: Reading, objective: Coupled, room: Room | None) -> Solution:
         """Return the fit to marginals counted while rows are read; only counts are in memory."""

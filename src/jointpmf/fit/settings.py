@@ -148,6 +148,8 @@ class Effort:
         Iterations that the model of that sample gets; they save passes over all rows.
     step_rows : int
         Rows of one step, where all rows are then seen once.
+    block_bytes : int
+        Memory of a block of rows that are on disk, which is read and worked on at once.
     """
 
     work: float = 6e9
@@ -161,6 +163,7 @@ class Effort:
     sample_cells: int = 10**7
     sample_iter: int = 100
     step_rows: int = 2**14
+    block_bytes: int = 2**24
 
     def n_starts_and_rows(self, n_rows: int, n_cells: int, rank: int) -> tuple[int, int]:
         """Return how many starts to try, and on how many of the rows."""

@@ -28,7 +28,7 @@ from jointpmf.solvers.starts.random import mixed, random_point
 if TYPE_CHECKING:
     from jointpmf.fit.likelihood import EMFit
     from jointpmf.pmf import JointPMF
-    from jointpmf.solvers.loop import Validation
+    from jointpmf.solvers.loop import Outcome, Validation
 
 logger = logging.getLogger("jointpmf")
 
@@ -49,6 +49,8 @@ class Begin(NamedTuple):
     """Whether someone stopped the search for it; then this is the best so far."""
     table: Table | None = None
     """The sample of the rows on which it was found, if it was."""
+    outcome: Outcome | None = None
+    """How far steps over all rows had come when someone stopped them."""
 
 
 def begin_at(pmf: JointPMF, source: Source) -> Begin:

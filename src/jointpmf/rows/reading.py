@@ -197,7 +197,7 @@ def are_batches(source: Any) -> bool:
         return True
     if callable(source) and not hasattr(source, "columns"):
         return True
-    return isinstance(source, (list, tuple)) and bool(source) and all(map(_is_table, source))
+    return isinstance(source, (list, tuple)) and any(map(_is_table, source))
 
 
 def _is_table(item: Any) -> bool:
