@@ -198,15 +198,15 @@ class TestPartialFit:
             one.partial_fit(rows[100:])
         assert answers(model, rows) == answers(again, rows)
 
-    def test_large_calls_are_several_steps(self, monkeypatch):
-        monkeypatch.setattr("jointpmf.solvers.stepwise.STEP_ROWS", 50)
-        rows = coded(330)
+    def test_large_calls_are_several_steps(self):
+        size = 16_384
+        rows = coded(100 + 2 * size + 30)
         at_once = self.model().partial_fit(rows[:100]).partial_fit(rows[100:])
-        assert at_once.n_iter_ == 5
+        assert at_once.n_iter_ == 3
         one_by_one = self.model().partial_fit(rows[:100])
-        for begin in range(100, 330, 50):
-            one_by_one.partial_fit(rows[begin : begin + 50])
-        assert answers(at_once, rows) == answers(one_by_one, rows)
+        for begin in range(100, len(rows), size):
+            one_by_one.partial_fit(rows[begin : begin + size])
+        assert answers(at_once, rows[:500]) == answers(one_by_one, rows[:500])
 
     def test_an_unknown_level_says_what_to_do(self):
         model = self.model().partial_fit(TABLE.filter(pl.col("size") != 40))
@@ -235,7 +235,7 @@ class TestPartialFit:
         assert self.model().partial_fit(rows, domain=levels).pmf_.marginal(["x0"]).table()[0] > 0.05
 
     @pytest.mark.parametrize(
-        "options", [{"rank": "auto"}, {"method": "marginals"}, {"rank": "five"}]
+        "options", [{"rank": "auto"}, {"objective": "marginals"}, {"rank": "five"}]
     )
     def test_it_needs_a_rank_and_rows(self, options):
         model = self.model(**options)
@@ -566,20 +566,31 @@ class TestParameters:
         assert fitted(jp.PMFEstimator, rank=3).pmf_.rank == 3
         auto = fitted(jp.PMFEstimator, rank="auto")
         assert auto.solution_.status is jp.Status.VALIDATED
-        assert auto.solution_.start.startswith("the average of ")
+        assert auto.solution_.n_averaged > 1
         assert auto.pmf_.rank > 3
 
-    def test_likelihood_is_the_default_method(self):
-        auto, likelihood = (
-            fitted(jp.PMFEstimator, method=method) for method in ("auto", "likelihood")
-        )
-        assert answers(auto) == answers(likelihood)
+    def test_likelihood_is_the_default_objective(self):
+        usually = answers(usual(jp.PMFEstimator))
+        for objective in ("likelihood", jp.Likelihood()):
+            assert answers(fitted(jp.PMFEstimator, objective=objective)) == usually
+
+    def test_what_an_objective_says_is_as_if_it_were_a_parameter(self):
+        said = fitted(jp.PMFEstimator, objective=jp.Likelihood(smoothing=2.0))
+        assert answers(said) == answers(fitted(jp.PMFEstimator, smoothing=2.0))
+        both = fitted(jp.PMFEstimator, smoothing=2.0, objective=jp.Likelihood(smoothing=9.0))
+        assert answers(said) == answers(both)
 
     @pytest.mark.parametrize("order", [2, 3])
     def test_marginals_of_the_order_asked_can_be_fitted_instead(self, order):
-        model = fitted(jp.PMFClassifier, method="marginals", order=order)
+        model = fitted(jp.PMFClassifier, objective=jp.Coupled(order))
         assert model.solution_.marginals is not None
         assert {len(marginal.names) for marginal in model.solution_.marginals} == {order}
+        assert model.score(TABLE, LABELS) > 0.8
+
+    def test_marginals_may_find_the_rank_too(self):
+        model = fitted(jp.PMFClassifier, rank="auto", objective="marginals")
+        assert model.solution_.settings == jp.Coupled(3)
+        assert model.pmf_.rank > 1
         assert model.score(TABLE, LABELS) > 0.8
 
     def test_more_smoothing_draws_towards_the_marginals(self):
@@ -596,7 +607,7 @@ class TestParameters:
         assert loose < tight
 
     def test_several_starts_are_recorded(self):
-        assert len(fitted(jp.PMFEstimator, n_init=3).solution_.restarts) == 3
+        assert len(fitted(jp.PMFEstimator, n_starts=3).solution_.restarts) == 3
 
     def test_more_than_twenty_numbers_are_cut_into_bins(self):
         generator = np.random.default_rng(0)
@@ -619,14 +630,14 @@ class TestParameters:
         [
             ({"rank": 0}, "rank must be a whole number of at least 1, not 0"),
             ({"rank": 1.5}, "rank must be a whole number of at least 1, not 1.5"),
-            ({"rank": "all"}, "rank must be a whole number, or 'auto'.* not 'all'"),
+            ({"rank": "all"}, "rank must be a whole number or 'auto', not 'all'"),
             (
-                {"method": "magic"},
-                "method must be 'auto', 'likelihood' or 'marginals', not 'magic'",
+                {"objective": "magic"},
+                "objective must be 'likelihood', 'marginals', a Likelihood .* not 'magic'",
             ),
-            ({"rank": "auto", "method": "marginals"}, "'auto' with the method 'likelihood'"),
-            ({"method": "marginals", "order": 9}, "order 9 need 9 variables"),
-            ({"method": "marginals", "order": 0}, "order must be a whole number of at least 1"),
+            ({"objective": jp.Coupled(9)}, "order 9 need 9 variables"),
+            ({"objective": "marginals", "n_starts": 2}, "n_starts .* belong to .* 'likelihood'"),
+            ({"rank": "auto", "n_starts": 2}, "n_starts needs a rank, not rank='auto'"),
             ({"smoothing": -1}, "smoothing must be a number of at least 0, not -1"),
             ({"bins": "many"}, "bins must be 'auto', a number or a mapping, not 'many'"),
             ({"bins": 0}, "bins must be a number, or map .* not 0"),
@@ -634,7 +645,7 @@ class TestParameters:
             ({"bins": True}, "bins must be a number, or map .* not True"),
             ({"bins": {"q": 2}}, "bins name 'q', which is no column"),
             ({"bins": {"sky": 2}}, "'sky' cannot be binned"),
-            ({"n_init": 0}, "n_init must be a whole number of at least 1, not 0"),
+            ({"n_starts": 0}, "n_starts must be a whole number of at least 1, not 0"),
             ({"max_iter": -1}, "max_iter must be a whole number of at least 0, not -1"),
             ({"tol": -1}, "tol must be a number of at least 0, not -1"),
             ({"random_state": "x"}, "random_state must be a whole number or .* not 'x'"),
@@ -671,7 +682,7 @@ class TestVerbose:
         monkeypatch.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
         fitted(kind, rank=rank, verbose=True)
         shown = capsys.readouterr()
-        assert ("choosing the rank" if rank == "auto" else "fitting") in shown.err
+        assert ("fitting: rank 1" if rank == "auto" else "fitting: iteration 1") in shown.err
         assert shown.out == ""
 
     @pytest.mark.parametrize("kind", [jp.PMFEstimator, jp.PMFClassifier])

@@ -19,9 +19,8 @@ def test_entropy_of_everything_and_of_a_subset(pmf):
     assert jp.entropy(pmf, ["x2", "x0"]) == (pytest.approx(oracle.entropy(part)), 0.0)
 
 
-def test_entropy_by_sampling_covers_the_exact_one(pmf, monkeypatch):
-    monkeypatch.setattr(information, "MAX_EXACT_CELLS", 1)
-    estimate = jp.entropy(pmf, n_samples=20_000, random_state=0)
+def test_entropy_by_sampling_covers_the_exact_one(pmf):
+    estimate = jp.entropy(pmf, n_samples=20_000, random_state=0, max_cells=23)
     assert 0 < estimate.standard_error < 0.02
     exact = oracle.entropy(oracle.joint(pmf))
     assert abs(estimate.value - exact) < 4 * estimate.standard_error
@@ -42,9 +41,13 @@ def test_mutual_information(pmf):
         jp.mutual_information(pmf, ["x0"], ["x0"])
 
 
-@pytest.mark.parametrize("block_cells", [1, 30, 2**20])
-def test_pairwise_mutual_information_is_that_of_every_pair(block_cells, monkeypatch):
-    monkeypatch.setattr(information, "BLOCK_CELLS", block_cells)
+@pytest.mark.parametrize("at_once", [1, 30])
+def test_blocks_of_any_size_give_the_same_entropies_of_pairs(pmf, at_once):
+    expected = information.entropies_of_pairs(pmf)
+    np.testing.assert_allclose(information.entropies_of_pairs(pmf, at_once), expected, rtol=1e-13)
+
+
+def test_pairwise_mutual_information_is_that_of_every_pair():
     pmf = jp.random_pmf(jp.Domain.of_sizes([2, 1, 5, 3]), 3, 0)
     factors = [f.copy() for f in pmf.factors]
     factors[2][0], factors[2][1] = 0, factors[2][1] + factors[2][0]  # a level that cannot happen
@@ -81,13 +84,12 @@ def test_component_information_is_that_of_a_variable_that_is_the_component(pmf):
     np.testing.assert_allclose(information.component_information(pmf), expected, atol=1e-14)
 
 
-def test_kl_divergence_exact_and_sampled(pmf, monkeypatch):
+def test_kl_divergence_exact_and_sampled(pmf):
     other = jp.random_pmf(pmf.domain, 5, 1)
     p, q = oracle.joint(pmf), oracle.joint(other)
     expected = (p * np.log(p / q)).sum()
     assert jp.kl_divergence(pmf, other) == (pytest.approx(expected), 0.0)
-    monkeypatch.setattr(information, "MAX_EXACT_CELLS", 1)
-    estimate = jp.kl_divergence(pmf, other, n_samples=20_000, random_state=0)
+    estimate = jp.kl_divergence(pmf, other, n_samples=20_000, random_state=0, max_cells=23)
     assert abs(estimate.value - expected) < 4 * estimate.standard_error
 
 
@@ -162,13 +164,13 @@ def test_a_tiny_probability_has_a_finite_divergence():
     assert jp.kl_divergence(fair, sure).value == pytest.approx(371.5, abs=0.1)
 
 
-def test_a_sampled_infinite_divergence_is_infinite(monkeypatch):
-    monkeypatch.setattr(information, "MAX_EXACT_CELLS", 1)
+def test_a_sampled_infinite_divergence_is_infinite():
     domain = jp.Domain.of_sizes([2])
     fair, sure = (jp.JointPMF(domain, [1.0], [[[p], [1 - p]]]) for p in (0.5, 1.0))
-    assert jp.kl_divergence(fair, sure, n_samples=100, random_state=0) == (np.inf, 0.0)
+    sampled = jp.kl_divergence(fair, sure, n_samples=100, random_state=0, max_cells=1)
+    assert sampled == (np.inf, 0.0)
     with pytest.raises(jp.JointPMFError, match="n_samples"):
-        jp.entropy(fair, n_samples=1)
+        jp.entropy(fair, n_samples=1, max_cells=1)
 
 
 def test_one_name_is_a_group_of_one(pmf):

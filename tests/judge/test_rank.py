@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import jointpmf as jp
-from jointpmf.fit import plan as fit_plan
-from jointpmf.fit.plan import FitPlan
-from jointpmf.judge.rank import RankScore
+from jointpmf.fit.likelihood import EMFit
+from jointpmf.judge.bootstrap import BootstrapTest
+from jointpmf.judge.rank import RankCurve, RankScore
 from jointpmf.judge.summary import CRITERIA, information_criteria, n_free_parameters
 
 DOMAIN = jp.Domain.of_sizes([4, 3, 5, 3, 4, 4])
@@ -30,42 +30,41 @@ def sampled(rank, n_rows, missing=0.2):
 
 ROWS = sampled(3, 300)
 SHORT = {"random_state": 0, "max_iter": 10}
-SMALL = SHORT | {"smoothing": 0.1}
+SMALL = SHORT | {"objective": jp.Likelihood(smoothing=0.1)}
 
 # no two rows are alike, and every fold has seen every level
 UNIQUE = np.array([[(k >> b) & 1 for b in range(7)] for k in range(100)])
 
 
-@pytest.fixture(autouse=True)
-def few_starts(monkeypatch):
-    """Try one start of each kind, where many would only take their time."""
-    monkeypatch.setattr(fit_plan, "MAX_CANDIDATES", 4)
-
-
 @pytest.fixture
 def fits(monkeypatch):
     """Note the rows, the weights and the solution of every fit."""
-    noted, run = [], FitPlan.run
+    noted, run = [], EMFit.run
 
-    def spy(self, data, generator):
-        solution = run(self, data, generator)
-        noted.append((data.codes.array, data.weights, solution))
+    def spy(self, source, generator):
+        solution = run(self, source, generator)
+        noted.append((source.codes.array, source.weights, solution))
         return solution
 
-    monkeypatch.setattr(FitPlan, "run", spy)
+    monkeypatch.setattr(EMFit, "run", spy)
     return noted
 
 
-def interrupt_at_rank(monkeypatch, rank):
-    """Press Ctrl-C when the first fit of a rank begins."""
-    run = FitPlan.run
+def interrupt_at_rank(monkeypatch, rank, n_rows=None):
+    """Press Ctrl-C when the first fit of a rank, or of a rank to so many rows, begins."""
+    run = EMFit.run
 
-    def spy(self, data, generator):
-        if self.rank == rank:
+    def spy(self, source, generator):
+        if self.rank == rank and n_rows in (None, source.codes.n_rows):
             raise KeyboardInterrupt
-        return run(self, data, generator)
+        return run(self, source, generator)
 
-    monkeypatch.setattr(FitPlan, "run", spy)
+    monkeypatch.setattr(EMFit, "run", spy)
+
+
+def fits_of_folds(fits, n_rows=100):
+    """Return the fits to a part of the rows, without those to all of them."""
+    return [fit for fit in fits if len(fit[0]) < n_rows]
 
 
 def best_of_each_rank(fits):
@@ -121,7 +120,8 @@ class TestFolds:
     def test_every_row_is_held_out_once(self, fits):
         jp.choose_rank(UNIQUE, [1], n_folds=4, random_state=0)
         everything = set(map(tuple, UNIQUE.tolist()))
-        held_out = [everything - set(map(tuple, array.tolist())) for array, _, _ in fits]
+        folds = fits_of_folds(fits)
+        held_out = [everything - set(map(tuple, array.tolist())) for array, _, _ in folds]
         assert [len(part) for part in held_out] == [25] * 4
         assert set().union(*held_out) == everything
 
@@ -131,7 +131,7 @@ class TestFolds:
             UNIQUE, [1], n_folds=4, sample_weight=weights, random_state=0, max_iter=5
         )
         expected, fitted, held_out = [], [], []
-        for array, fold_weights, solution in fits:
+        for array, fold_weights, solution in fits_of_folds(fits):
             seen = (UNIQUE[:, None] == array).all(axis=2).any(axis=1)
             np.testing.assert_array_equal(weights[seen], fold_weights)
             logs = solution.pmf.log_probability(UNIQUE)
@@ -150,7 +150,7 @@ class TestFolds:
     def test_every_rank_is_scored_on_the_same_folds(self, fits):
         curve = jp.choose_rank(UNIQUE, [1, 2], n_folds=3, **SMALL)
         assert curve.fold_scores.shape == (2, 3)
-        parts = {tuple(map(tuple, array.tolist())) for array, _, _ in fits}
+        parts = {tuple(map(tuple, array.tolist())) for array, _, _ in fits_of_folds(fits)}
         assert len(parts) == 3
 
     def test_the_largest_is_best(self):
@@ -161,7 +161,9 @@ class TestFolds:
     def test_a_held_out_row_that_cannot_happen_is_said_and_smoothing_avoids_it(self, caplog):
         once = np.vstack([UNIQUE, [2] * 7])
         with pytest.raises(jp.JointPMFError, match=r"under every rank .*impossible; smoothing"):
-            jp.choose_rank(once, [1, 2], n_folds=3, smoothing=0, random_state=0, max_iter=5)
+            jp.choose_rank(
+                once, [1, 2], n_folds=3, objective=jp.Likelihood(0), random_state=0, max_iter=5
+            )
         assert "1 held-out rows have probability zero at rank 1" in caplog.text
         for options in SHORT, SMALL:  # there is a little smoothing by default
             smoothed = jp.choose_rank(once, [1, 2], n_folds=3, **options)
@@ -178,7 +180,7 @@ class TestFolds:
         for criterion, smoothing in ("validation", 0.01), ("bic", 0.0):
             found, said = (
                 jp.choose_rank(UNIQUE, [1, 2], criterion, **SHORT, **given)
-                for given in ({}, {"smoothing": smoothing})
+                for given in ({}, {"objective": jp.Likelihood(smoothing)})
             )
             assert repr(without_seconds(found)) == repr(without_seconds(said))
 
@@ -197,7 +199,11 @@ class TestGivenRows:
     def test_a_rank_under_which_one_of_them_is_impossible_is_not_chosen(self):
         agreeing = [[0, 0], [1, 1]] * 20
         curve = jp.choose_rank(
-            agreeing, [1, 2], validation=[[0, 1], [0, 0]], smoothing=0, random_state=0
+            agreeing,
+            [1, 2],
+            validation=[[0, 1], [0, 0]],
+            objective=jp.Likelihood(0),
+            random_state=0,
         )
         assert curve.scores[1].score == -np.inf
         assert math.isnan(curve.scores[1].standard_error)
@@ -211,6 +217,122 @@ class TestGivenRows:
             for part in (held_out, holes)
         ]
         assert without_seconds(curves[0]) == without_seconds(curves[1])
+
+
+class TestOtherValidation:
+    """A fraction of the rows, cells of the table, and a function."""
+
+    def test_a_fraction_of_the_rows_is_held_out_once(self, fits):
+        curve = jp.choose_rank(UNIQUE, [1, 2], validation=0.25, **SMALL)
+        folds = fits_of_folds(fits)
+        assert {len(array) for array, _, _ in folds} == {75}
+        assert len({array.tobytes() for array, _, _ in folds}) == 1
+        seen = (UNIQUE[:, None] == folds[0][0]).all(axis=2).any(axis=1)
+        for rank, pmf in best_of_each_rank(folds).items():
+            logs = pmf.log_probability(UNIQUE[~seen])
+            score = curve.scores[rank - 1]
+            assert score.score == pytest.approx(logs.mean(), rel=1e-12)
+            assert score.standard_error == pytest.approx(logs.std() / 5, rel=1e-9)
+
+    @pytest.mark.parametrize("kind", ["mask", "cells", "fraction"])
+    def test_hidden_cells_are_predicted_from_the_rest_of_their_rows(self, fits, kind):
+        mask = np.random.default_rng(0).random(ROWS.array.shape) < 0.2
+        validation = {
+            "mask": mask,
+            "cells": jp.HiddenCells(mask),
+            "fraction": jp.HiddenCells(0.25),
+        }[kind]
+        curve = jp.choose_rank(ROWS, [1, 2], validation=validation, **SMALL)
+        visible = next(array for array, _, _ in fits if (array != ROWS.array).any())
+        hidden = (visible == jp.MISSING) & (ROWS.array != jp.MISSING)
+        if kind == "fraction":
+            assert hidden.sum() == pytest.approx(0.25 * (ROWS.array != jp.MISSING).sum(), abs=1)
+        else:
+            np.testing.assert_array_equal(hidden, mask & (ROWS.array != jp.MISSING))
+        apart = [fit for fit in fits if (fit[0] != ROWS.array).any()]
+        for rank, pmf in best_of_each_rank(apart).items():
+            logs = []
+            for n, name in enumerate(DOMAIN.names):
+                rows = np.flatnonzero(hidden[:, n])
+                proba = pmf.predict_proba(jp.Codes(DOMAIN, visible), name)
+                logs += np.log(proba[rows, ROWS.array[rows, n]]).tolist()
+            assert curve.scores[rank - 1].score == pytest.approx(np.mean(logs), rel=1e-9)
+            assert math.isnan(curve.scores[rank - 1].standard_error)
+        assert curve.simplest_rank == curve.rank
+
+    def test_a_function_says_how_badly_a_model_does(self, fits):
+        truth = separated_pmf(3)
+        curve = jp.choose_rank(
+            ROWS, [1, 2, 3], validation=lambda pmf: jp.tensor_error(truth, pmf), **SMALL
+        )
+        for rank, pmf in best_of_each_rank(fits).items():
+            expected = -jp.tensor_error(truth, pmf)
+            assert curve.scores[rank - 1].score == pytest.approx(expected, rel=1e-9)
+        assert all(len(array) == 300 for array, _, _ in fits)
+        assert curve.rank == 3
+
+    @pytest.mark.parametrize("validation", [0.2, UNIQUE[:5], lambda pmf: 0.0])
+    def test_it_belongs_to_the_criterion_of_that_name(self, validation):
+        with pytest.raises(jp.JointPMFError, match="belongs to criterion='validation'"):
+            jp.choose_rank(UNIQUE, [1], "bic", validation=validation)
+
+    @pytest.mark.parametrize("fraction", [0, 1, 1.5, 0.001])
+    def test_a_fraction_must_leave_rows_on_both_sides(self, fraction):
+        with pytest.raises(jp.JointPMFError, match="a fraction that leaves rows on both sides"):
+            jp.choose_rank(UNIQUE, [1], validation=fraction)
+
+
+class TestModels:
+    """A curve keeps the fit of each rank to all rows."""
+
+    @pytest.mark.parametrize("criterion", ["validation", "bic"])
+    def test_they_are_the_best_fits_to_all_rows(self, fits, criterion):
+        curve = jp.choose_rank(UNIQUE, [1, 2, 4], criterion, n_folds=2, **SMALL)
+        whole = [fit for fit in fits if len(fit[0]) == 100]
+        for rank, pmf in best_of_each_rank(whole).items():
+            assert curve[rank].pmf is pmf
+            assert curve[rank].pmf.rank == rank
+        assert [solution.pmf.rank for solution in curve.solutions] == [1, 2, 4]
+
+    @pytest.mark.parametrize("rank", [3, 0, "2"])
+    def test_another_rank_is_refused(self, rank):
+        curve = jp.choose_rank(UNIQUE, [1, 2], "bic", **SMALL)
+        with pytest.raises(jp.JointPMFError, match=f"^the curve has no model of rank {rank!r}$"):
+            curve[rank]
+
+    def test_a_larger_one_fits_no_worse(self):
+        curve = jp.choose_rank(ROWS, [1, 2, 3], n_folds=2, random_state=0, max_iter=50)
+        objectives = [curve[rank].objective for rank in (1, 2, 3)]
+        assert objectives == sorted(objectives, reverse=True)
+
+    def test_after_an_interrupt_among_them_the_curve_is_whole(self, monkeypatch, caplog):
+        whole = jp.choose_rank(UNIQUE, [1, 2], n_folds=2, **SMALL)
+        interrupt_at_rank(monkeypatch, 2, n_rows=100)
+        curve = jp.choose_rank(UNIQUE, [1, 2], n_folds=2, **SMALL)
+        assert without_seconds(curve) == without_seconds(whole)
+        np.testing.assert_array_equal(curve[1].pmf.weights, whole[1].pmf.weights)
+        with pytest.raises(jp.JointPMFError, match="no model of rank 2"):
+            curve[2]
+        assert "stopped at rank 2; from there on the curve has no models" in caplog.text
+
+
+class TestCallback:
+    def test_it_sees_which_fit_it_is_and_can_stop(self):
+        stages = []
+
+        def callback(step, pmf):
+            stages.append(step.stage)
+            assert step.stage.startswith(f"rank {pmf.rank}")
+            return step.stage == "rank 2, fold 2"
+
+        curve = jp.choose_rank(UNIQUE, [1, 2, 3], n_folds=2, callback=callback, **SMALL)
+        assert list(dict.fromkeys(stages)) == [
+            "rank 1, fold 1",
+            "rank 1, fold 2",
+            "rank 2, fold 1",
+            "rank 2, fold 2",
+        ]
+        assert [score.rank for score in curve.scores] == [1]
 
 
 class TestChoice:
@@ -255,13 +377,13 @@ class TestChoice:
             jp.choose_rank(UNIQUE, [1, 2], criterion, **SMALL)
 
     def test_a_fit_that_was_stopped_has_no_score(self, monkeypatch):
-        run = FitPlan.run
+        run = EMFit.run
 
-        def stopped(self, data, generator):
-            solution = run(self, data, generator)
+        def stopped(self, source, generator):
+            solution = run(self, source, generator)
             return replace(solution, status=jp.Status.STOPPED) if self.rank == 2 else solution
 
-        monkeypatch.setattr(FitPlan, "run", stopped)
+        monkeypatch.setattr(EMFit, "run", stopped)
         curve = jp.choose_rank(UNIQUE, [1, 2, 3], "bic", **SMALL)
         assert [score.rank for score in curve.scores] == [1]
 
@@ -269,11 +391,10 @@ class TestChoice:
         curve = jp.choose_rank(ROWS, range(1, 5), "bic", random_state=0, max_iter=30)
         for score in curve.scores:
             same = [s for _, _, s in fits if s.pmf.rank == score.rank]
-            assert any("the best of" in s.start for s in same)
+            assert any(s.start.n_tried is not None for s in same)
             assert score.log_likelihood == pytest.approx(-min(s.objective for s in same))
 
-    def test_of_a_small_table_no_rank_is_worse_than_the_default_fit(self, monkeypatch):
-        monkeypatch.setattr(fit_plan, "MAX_CANDIDATES", 32)
+    def test_of_a_small_table_no_rank_is_worse_than_the_default_fit(self):
         curve = jp.choose_rank(ROWS, range(1, 4), "bic", random_state=0)
         for score in curve.scores:
             solution = jp.fit_rows(ROWS, score.rank, random_state=0)
@@ -284,7 +405,7 @@ def curve_of(*scores, criterion="validation"):
     lines = [
         RankScore(k + 1, score, error, -3.0, 7, 0.5) for k, (score, error) in enumerate(scores)
     ]
-    return jp.RankCurve(criterion, tuple(lines), np.zeros((len(lines), 2)))
+    return RankCurve(criterion, tuple(lines), np.zeros((len(lines), 2)))
 
 
 class TestCurve:
@@ -332,8 +453,8 @@ class TestProgress:
         for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "200"}.items():
             monkeypatch.setenv(name, value)  # as if the screen were a terminal
         curves, tests, screens = [], [], []
-        for progress in False, True:
-            options = SHORT | {"progress": progress}
+        for verbose in False, True:
+            options = SHORT | {"verbose": verbose}
             curves.append(jp.choose_rank(UNIQUE, [1, 2], n_folds=2, **options))
             tests.append(jp.bootstrap_test(UNIQUE, 1, n_bootstrap=2, **options))
             screens.append(capfd.readouterr())
@@ -391,7 +512,7 @@ class TestBootstrap:
         assert not np.array_equal(first.replicates, other.replicates)
 
     def test_it_prints_as_a_sentence(self):
-        found = jp.BootstrapTest(2, 12.34567, 0.25, np.zeros(19))
+        found = BootstrapTest(2, 12.34567, 0.25, np.zeros(19))
         assert str(found) == (
             "Rank 2 against 3: likelihood ratio 12.346, p = 0.25 from 19 simulated tables; "
             "rank 2 may be enough."
@@ -402,7 +523,7 @@ class TestBootstrap:
         assert found.p_value == 1 / 19
         assert str(found).endswith("rank 1 cannot be refuted with so few tables.")
 
-    @pytest.mark.parametrize("option", ["sample_weight", "smoothing", "n_init", "validation"])
+    @pytest.mark.parametrize("option", ["sample_weight", "objective", "n_starts", "validation"])
     def test_there_are_no_other_options(self, option):
         with pytest.raises(TypeError, match=option):
             jp.bootstrap_test(UNIQUE, 1, **{option: 1})

@@ -1,12 +1,10 @@
 """Fits on real local clusters of Dask and Spark are those in memory; faults and bad input."""
 
-import logging
 import os
 import shutil
 import signal
 import sys
 import threading
-import warnings
 
 import dask
 import dask.dataframe as dd
@@ -14,10 +12,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from distributed import Client, LocalCluster
 
 import jointpmf as jp
 from jointpmf import threads
+from jointpmf.fit.likelihood import EMFit
 from jointpmf.rows import parts
 from jointpmf.rows.distributed import (
     GROUP,
@@ -27,77 +25,13 @@ from jointpmf.rows.distributed import (
     engine_of,
     summed,
 )
+from jointpmf.solvers.loop import Loop
 from support.machine import needs
+from support.sources import planted_table
 
 needs_java = needs("java", shutil.which("java"))
 
 ENGINES = ["dask", pytest.param("spark", marks=needs_java)]
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """Two worker processes of Dask, each with a nanny that starts it again."""
-    with (
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        Client(cluster),
-    ):
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def spark():
-    """Two threads of Spark, each with a Python process."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    options = {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # for short
-        "spark.log.level": "OFF",
-        "spark.sql.session.timeZone": "America/Lima",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-    }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from pyspark.sql import SparkSession
-
-        session = SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
-    yield session
-    session.stop()
-
-
-@pytest.fixture(autouse=True)
-def _without_cluster():
-    """Let Dask work in this process, unless a test asks for the cluster."""
-    with dask.config.set(scheduler="sync"):
-        yield
-
-
-@pytest.fixture
-def on_cluster(cluster):
-    """Let Dask work on the cluster."""
-    with dask.config.set(scheduler="distributed"):
-        yield cluster
-
-
-@pytest.fixture
-def frame_of(request):
-    """Return what makes a frame of an engine of a pandas table, in so many partitions."""
-    if request.param == "dask":
-        request.getfixturevalue("on_cluster")
-        return lambda table, n=3: dd.from_pandas(table, npartitions=n, sort=False)
-    session = request.getfixturevalue("spark")
-    return lambda table, n=3: session.createDataFrame(
-        pa.Table.from_pandas(table, preserve_index=False)
-    ).repartition(n)
 
 
 both = pytest.mark.parametrize("frame_of", ENGINES, indirect=True)
@@ -106,28 +40,7 @@ of_spark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support
 pytestmark = of_spark
 
 
-def planted(n_rows=1500):
-    """Return a table of numbers and text with holes, some rows empty."""
-    truth = jp.random_pmf(jp.Domain.of_sizes([3, 4, 2, 5]), rank=3, random_state=1)
-    rows = np.array(truth.sample(n_rows, random_state=0, backend="codes"))
-    generator = np.random.default_rng(0)
-    holes = generator.random(rows.shape) < 0.25
-    holes[:7] = True
-    table = pd.DataFrame(
-        {
-            "a.b`c": np.where(holes[:, 0], np.nan, rows[:, 0]),
-            "text": np.array(["w", "ä", "x", "b"])[rows[:, 1]],
-            "truth": rows[:, 2] == 1,
-            "day": pd.Timestamp("2020-02-28") + pd.to_timedelta(rows[:, 3], "D"),
-        }
-    )
-    table.loc[holes[:, 1], "text"] = None
-    table["truth"] = table["truth"].astype("boolean").mask(holes[:, 2])
-    table.loc[holes[:, 3], "day"] = None
-    return table
-
-
-TABLE = planted()
+TABLE = planted_table()
 CODES = jp.encode(TABLE)
 START = jp.random_pmf(CODES.domain, rank=3, random_state=3)
 
@@ -232,7 +145,7 @@ class TestMarginals:
         marginals = jp.MarginalSet.from_table(TABLE, order=2)
         here = jp.fit_marginals(marginals, 2, weighting="counts", max_iter=50, random_state=0)
         there = jp.fit_rows(
-            frame_of(TABLE), 2, method="marginals", order=2, max_iter=50, random_state=0
+            frame_of(TABLE), 2, objective=jp.Coupled(order=2), max_iter=50, random_state=0
         )
         assert same_bits(there.pmf, here.pmf)
         assert there.status is here.status
@@ -241,9 +154,10 @@ class TestMarginals:
 class TestLikelihood:
     @both
     def test_fifty_iterations_are_those_in_memory(self, frame_of):
-        options = {"start": START, "max_iter": 50, "tol": 0.0, "smoothing": 0.1}
-        here = jp.fit_rows(TABLE, 3, towards="marginal", **options)
-        there = jp.fit_rows(frame_of(TABLE, 2), 3, towards="marginal", **options)
+        objective = jp.Likelihood(smoothing=0.1, towards="marginal")
+        options = {"search": jp.Search(START), "max_iter": 50, "tol": 0.0, "objective": objective}
+        here = jp.fit_rows(TABLE, 3, **options)
+        there = jp.fit_rows(frame_of(TABLE, 2), 3, **options)
         path = np.array([step.objective for step in here.history])
         assert len(there.history) == 51
         assert np.abs([step.objective for step in there.history] - path).max() < 1e-9
@@ -253,8 +167,8 @@ class TestLikelihood:
     @pytest.mark.parametrize("start", ["auto", "rows", "random"])
     def test_it_begins_on_a_sample(self, start):
         frame = dd.from_pandas(TABLE, npartitions=2)
-        found = jp.fit_rows(frame, 3, start=start, max_iter=3, random_state=0)
-        assert found.start.endswith(", on 1489 rows")
+        found = jp.fit_rows(frame, 3, search=jp.Search(start), max_iter=3, random_state=0)
+        assert found.start.n_rows == 1489
         assert np.isfinite(found.objective)
 
     @pytest.mark.usefixtures("on_cluster")
@@ -268,12 +182,12 @@ class TestLikelihood:
         assert same_bits(found[0].pmf, found[2].pmf)
 
     @pytest.mark.usefixtures("on_cluster")
-    def test_nor_on_how_the_model_travels(self, monkeypatch):
+    def test_nor_on_how_the_model_travels(self):
         frame = dd.from_pandas(TABLE, npartitions=3)
-        found = []
-        for most in (2**20, 0):
-            monkeypatch.setattr("jointpmf.rows.distributed.MAX_COPIES", most)
-            found.append(jp.fit_rows(frame, 3, start=START, max_iter=2))
+        fit, found = EMFit(3, Loop(2, 0.0), start=START), []
+        for most_copied in (2**20, 0):
+            with distributed_rows(frame, most_copied=most_copied) as rows:
+                found.append(fit.run(rows, np.random.default_rng(0)))
         assert same_bits(found[0].pmf, found[1].pmf)
 
     def test_a_start_that_forbids_rows_is_lifted(self):
@@ -281,13 +195,13 @@ class TestLikelihood:
         factors[0] = np.array([[1.0] * 3, [0.0] * 3, [0.0] * 3])
         start = jp.JointPMF(CODES.domain, START.weights, factors)
         frame = dd.from_pandas(TABLE, npartitions=2)
-        found = jp.fit_rows(frame, 3, start=start, max_iter=5)
-        here = jp.fit_rows(TABLE, 3, start=start, max_iter=5)
+        found = jp.fit_rows(frame, 3, search=jp.Search(start), max_iter=5)
+        here = jp.fit_rows(TABLE, 3, search=jp.Search(start), max_iter=5)
         assert found.objective == pytest.approx(here.objective, rel=1e-9)
 
     def test_a_callback_stops(self):
         frame = dd.from_pandas(TABLE, npartitions=2)
-        found = jp.fit_rows(frame, 3, start=START, callback=lambda step, pmf: True)
+        found = jp.fit_rows(frame, 3, search=jp.Search(START), callback=lambda step, pmf: True)
         assert found.status is jp.Status.STOPPED
         assert found.n_iter == 1
 
@@ -392,7 +306,7 @@ class TestEstimator:
         assert model.feature_names_in_.tolist() == list(TABLE.columns)
         assert model.domain_ == CODES.domain
         assert np.isfinite(model.score_samples(TABLE)).all()
-        assert model.solution_.start.endswith(", on 1489 rows")
+        assert model.solution_.start.n_rows == 1489
 
     def test_the_rank_must_be_given(self):
         frame = dd.from_pandas(TABLE, npartitions=1)
@@ -503,28 +417,31 @@ class TestBadInput:
             jp.fit_rows(frame, 1)
 
     @pytest.mark.parametrize(
-        ("name", "option"),
+        ("name", "options"),
         [
-            ("bandwidth", 0.5),
-            ("n_init", 2),
-            ("n_average", 2),
-            ("validation", 0.1),
-            ("scoring", "error"),
-            ("sample_weight", [1.0]),
-            ("bins", 3),
+            ("bandwidth", {"objective": jp.Likelihood(bandwidth=0.5)}),
+            ("n_starts", {"search": jp.Search(n_starts=2)}),
+            ("n_average", {"search": jp.Search(n_average=2)}),
+            ("validation", {"validation": 0.1}),
+            ("validation", {"validation": jp.HiddenCells(scoring="error")}),
+            ("sample_weight", {"sample_weight": [1.0]}),
+            ("bins", {"bins": 3}),
         ],
     )
-    def test_options_for_tables_in_memory_only(self, name, option):
+    def test_options_for_tables_in_memory_only(self, name, options):
         frame = dd.from_pandas(TABLE, npartitions=1)
-        with pytest.raises(jp.JointPMFError, match=f"^{name} does not apply to a Dask table"):
-            jp.fit_rows(frame, 2, **{name: option})
+        where = "a Dask table" if name in options and name != "validation" else "rows that are not"
+        with pytest.raises(jp.JointPMFError, match=f"^{name} does not apply to {where}"):
+            jp.fit_rows(frame, 2, **options)
 
-    def test_options_of_the_other_method(self):
+    def test_options_of_the_other_objective(self):
         frame = dd.from_pandas(TABLE, npartitions=1)
-        with pytest.raises(jp.JointPMFError, match=r"smoothing.* belong to method='likelihood'"):
-            jp.fit_rows(frame, 2, method="marginals", smoothing=1.0)
+        with pytest.raises(jp.JointPMFError, match=r"n_starts .* belong to the objective 'likelih"):
+            jp.fit_rows(frame, 2, objective="marginals", search=jp.Search(n_starts=2))
         with pytest.raises(jp.JointPMFError, match="start must be 'auto', 'rows'"):
-            jp.fit_rows(frame, 2, start="algebraic")
+            jp.fit_rows(frame, 2, search=jp.Search("algebraic"))
+        with pytest.raises(jp.JointPMFError, match="rank='auto' needs rows in memory"):
+            jp.fit_rows(frame)
         with pytest.raises(jp.JointPMFError, match="the callback must be callable"):
             jp.fit_rows(frame, 2, callback=3)
 
@@ -546,7 +463,7 @@ class TestFaults:
 
     def test_a_killed_worker_changes_no_bit(self, on_cluster):
         frame = dd.from_pandas(TABLE, npartitions=4)
-        options = {"start": START, "max_iter": 12, "tol": 0.0}
+        options = {"search": jp.Search(START), "max_iter": 12, "tol": 0.0}
         undisturbed = jp.fit_rows(frame, 3, **options)
         killed = []
 

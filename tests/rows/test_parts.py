@@ -1,21 +1,16 @@
 """Sums over parts against the whole table: counts, the E-step, samples, fits."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
-from jointpmf.fit.plan import FitPlan
 
 import jointpmf as jp
+from jointpmf.fit.likelihood import EMFit
+from jointpmf.fit.settings import Effort
 from jointpmf.point import Point
-from jointpmf.rows.parts import (
-    CountLevels,
-    DrawSample,
-    Part,
-    PartedRows,
-    fit_parted_rows,
-)
+from jointpmf.rows.parts import CountLevels, DrawSample, Part, PartedRows
 from jointpmf.rows.table import ColumnRows, Rows
+from jointpmf.solvers.loop import Loop
+from support.sources import InMemory
 
 TRUTH = jp.random_pmf(jp.Domain.of_sizes([3, 4, 2, 5, 3, 3]), 2, random_state=0)
 
@@ -24,25 +19,6 @@ def holey(n_rows=900, missing=0.3):
     array = TRUTH.sample(n_rows, random_state=0, backend="codes")
     array[np.random.default_rng(0).random(array.shape) < missing] = -1
     return jp.Codes(TRUTH.domain, array)
-
-
-class InMemory:
-    """Parts of a table that is in memory after all."""
-
-    def __init__(self, codes, n_parts, weights=None):
-        self.domain = codes.domain
-        bounds = np.linspace(0, codes.n_rows, n_parts + 1).astype(int)
-        self.parts = []
-        for k, (a, b) in enumerate(pairwise(bounds)):
-            own = None if weights is None else weights[a:b]
-            self.parts.append(Part.of_codes(k, jp.Codes(codes.domain, codes.array[a:b]), own))
-
-    def total(self, task):
-        found = [task(part) for part in self.parts]
-        total = found[0]
-        for more in found[1:]:
-            total = total.merged(more)
-        return total
 
 
 @pytest.mark.parametrize("n_parts", [1, 4])
@@ -108,35 +84,42 @@ class TestSample:
         assert 0.8 < drawn[sample.array[:, 0] == 1].sum() / drawn.sum() < 0.98
 
 
+def fit_parts(parts, fit):
+    return fit.run(PartedRows(parts), np.random.default_rng(0))
+
+
 class TestFit:
-    options = {"max_iter": 300, "tol": 1e-12, "callback": None}  # noqa: RUF012
+    loop = Loop(max_iter=300, tol=1e-12)
 
     def test_equals_that_in_memory(self):
         codes = holey()
-        plan = FitPlan(2, "auto", 0.0, "uniform", self.options)
-        parted = fit_parted_rows(PartedRows(InMemory(codes, 3)), plan, np.random.default_rng(0))
+        parted = fit_parts(InMemory(codes, 3), EMFit(2, self.loop))
         whole = jp.fit_rows(codes, 2, random_state=0, max_iter=300, tol=1e-12)
         assert parted.objective == pytest.approx(whole.objective, abs=1e-7)
-        assert parted.start.endswith(" rows")
+        assert parted.start.n_rows == Rows.of_codes(codes).total
 
     def test_takes_the_same_steps_from_the_same_start(self):
         codes = holey()
-        plan = FitPlan(2, TRUTH, 0.5, "marginal", self.options | {"max_iter": 30})
-        parted = fit_parted_rows(PartedRows(InMemory(codes, 3)), plan, np.random.default_rng(0))
+        fit = EMFit(2, Loop(30, 1e-12), smoothing=0.5, towards="marginal", start=TRUTH)
+        parted = fit_parts(InMemory(codes, 3), fit)
         whole = jp.fit_rows(
-            codes, 2, start=TRUTH, smoothing=0.5, towards="marginal", max_iter=30, tol=1e-12
+            codes,
+            2,
+            search=jp.Search(TRUTH),
+            objective=jp.Likelihood(0.5, "marginal"),
+            max_iter=30,
+            tol=1e-12,
         )
         for one, other in zip(parted.history, whole.history, strict=True):
             assert one.objective == pytest.approx(other.objective, abs=1e-11)
 
-    def test_levels_that_the_sample_missed_can_happen(self, monkeypatch):
-        monkeypatch.setattr("jointpmf.rows.parts.SAMPLE_ROWS", 10)
+    def test_levels_that_the_sample_missed_can_happen(self):
         rare = np.zeros((500, 3), int)
         rare[::2] = 1
         rare[7] = 2
         codes = jp.Codes(jp.Domain.of_sizes([3, 3, 3]), rare)
-        plan = FitPlan(2, "auto", 0.0, "uniform", self.options)
-        found = fit_parted_rows(PartedRows(InMemory(codes, 2)), plan, np.random.default_rng(0))
+        found = fit_parts(InMemory(codes, 2), EMFit(2, self.loop, effort=Effort(sample_rows=10)))
+        assert found.start.n_rows < 100
         assert found.pmf.probability(np.array([[2, 2, 2]]))[0] > 0
 
     @pytest.mark.parametrize("column", [None, 1])
@@ -144,10 +127,9 @@ class TestFit:
         array = np.array(holey(50).array)
         array[:, slice(None) if column is None else column] = -1
         parts = InMemory(jp.Codes(TRUTH.domain, array), 2)
-        plan = FitPlan(2, "auto", 0.0, "uniform", self.options)
         sentence = "no row has an observed cell" if column is None else "'x1' has no observed cell"
         with pytest.raises(jp.JointPMFError, match=sentence):
-            fit_parted_rows(PartedRows(parts), plan, np.random.default_rng(0))
+            fit_parts(parts, EMFit(2, self.loop))
 
 
 def test_repeated_rows_are_kept_once():

@@ -192,7 +192,7 @@ def choose_rank(
     Returns
     -------
     RankCurve
-        With the fit of each rank to all rows; after Ctrl-C, of the ranks that were done.
+        With the fit of each rank to all rows; after Ctrl-C, with what was done until then.
 
     Examples
     --------
@@ -335,7 +335,10 @@ def _results(
         except KeyboardInterrupt:
             if not done:
                 raise
-            logger.warning("stopped at rank %d; the curve ends there", rank)
+            ends = "the curve ends there"
+            if len(done) == len(ranks):
+                ends = "from there on the curve has no models"
+            logger.warning("stopped at rank %d; %s", rank, ends)
     return done, solutions
 
 
