@@ -8,11 +8,11 @@ from typing import NamedTuple
 SOURCE = Path(__file__).parents[2] / "src" / "jointpmf"
 
 LAYERS = [
-    {"errors", "domain", "threads"},
+    {"errors", "domain", "threads", "point", "output"},
     {"compiled"},
     {"data"},
     {"marginals"},
-    {"pmf", "model_file"},
+    {"pmf", "model_file", "evidence", "probabilities", "most_likely"},
     {"rows"},
     {"solvers"},
     {"fit"},

@@ -6,20 +6,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jointpmf import __version__
+import jointpmf as jp
 from jointpmf.command.arguments import bins_of
 from jointpmf.command.console import console
 from jointpmf.command.watch import FitWatch, watched
-from jointpmf.fit.marginals import fit_marginals
 from jointpmf.fit.memory import Room, bytes_of
 from jointpmf.fit.opening import opened_files
-from jointpmf.fit.rows import fit_rows
-from jointpmf.fit.settings import Coupled, Objective
-from jointpmf.fit.solution import FittedTo, Solution
+from jointpmf.fit.solution import FittedTo
 from jointpmf.marginals.published import read_marginals
 from jointpmf.model_file import domain_to_json
-from jointpmf.rows.reading import Files
-from jointpmf.solvers.loop import Status
 
 if TYPE_CHECKING:
     from jointpmf.command.fitting import Columns, Limits
@@ -28,31 +23,35 @@ if TYPE_CHECKING:
 class Fitted(NamedTuple):
     """A fit, and in words how it was made."""
 
-    solution: Solution
+    solution: jp.Solution
     about: dict[str, str]
 
     @property
     def is_finished(self) -> bool:
         """Whether more iterations would change nothing."""
-        return self.solution.status not in (Status.MAX_ITER, Status.STOPPED)
+        return self.solution.status not in (jp.Status.MAX_ITER, jp.Status.STOPPED)
 
 
 def fit_table(
-    path: str, rank: int | str, objective: Objective, columns: Columns, limits: Limits
+    path: str,
+    rank: int | str,
+    objective: jp.Likelihood | jp.Coupled,
+    columns: Columns,
+    limits: Limits,
 ) -> Fitted:
     """Return the fit to a table of rows on disk."""
     memory = None if limits.memory is None else bytes_of(limits.memory)
     _ = Room(memory).free  # raises now if it is too little, not after the table has been read
     only, drop = columns.only or (), columns.drop or ()
-    files = Files(path, columns.missing or (), only, drop, memory)
+    files = jp.Files(path, columns.missing or (), only, drop, memory)
 
-    def fit(watch: FitWatch) -> Solution:
+    def fit(watch: FitWatch) -> jp.Solution:
         with opened_files(files, None, partial(bins_of, columns.bins or ())) as reading:
             domain_to_json(reading.domain)  # raises now if the model could not be written
             options = _options(limits, watch)
-            return fit_rows(reading, rank, objective=objective, **options)
+            return jp.fit_rows(reading, rank, objective=objective, **options)
 
-    method = "marginals" if isinstance(objective, Coupled) else "likelihood"
+    method = "marginals" if isinstance(objective, jp.Coupled) else "likelihood"
     return _fitted(fit, method, limits.seed)
 
 
@@ -61,9 +60,9 @@ def fit_published(
 ) -> Fitted:
     """Return the fit to tables of counts or probabilities on disk."""
 
-    def fit(watch: FitWatch) -> Solution:
+    def fit(watch: FitWatch) -> jp.Solution:
         marginals = read_marginals(paths, columns.missing or ())
-        return fit_marginals(marginals, rank, **_options(limits, watch))
+        return jp.fit_marginals(marginals, rank, **_options(limits, watch))
 
     return _fitted(fit, "marginals", limits.seed)
 
@@ -78,7 +77,7 @@ def _options(limits: Limits, watch: FitWatch) -> dict[str, Any]:
     }
 
 
-def _fitted(fit: Callable[[FitWatch], Solution], method: str, seed: int) -> Fitted:
+def _fitted(fit: Callable[[FitWatch], jp.Solution], method: str, seed: int) -> Fitted:
     """Return the fit, with its progress on stderr; after Ctrl-C, the best model so far."""
     with watched(console(stderr=True)) as watch:
         try:
@@ -86,11 +85,13 @@ def _fitted(fit: Callable[[FitWatch], Solution], method: str, seed: int) -> Fitt
         except KeyboardInterrupt:
             if watch.best is None or watch.step is None:
                 raise
-            solution = Solution(watch.best, Status.STOPPED, watch.step.objective, watch.history)
+            solution = jp.Solution(
+                watch.best, jp.Status.STOPPED, watch.step.objective, watch.history
+            )
     return Fitted(solution, _about(solution, method, seed))
 
 
-def _about(solution: Solution, method: str, seed: int) -> dict[str, str]:
+def _about(solution: jp.Solution, method: str, seed: int) -> dict[str, str]:
     """Return what a model file says of a fit."""
     source = solution.source or FittedTo("")
     is_marginals = source.kind == "marginals"
@@ -112,6 +113,6 @@ def _about(solution: Solution, method: str, seed: int) -> dict[str, str]:
         "objective": f"{solution.objective:.10g}",
         "iterations": solution.n_iter,
         "seed": seed,
-        "library": f"jointpmf {__version__}",
+        "library": f"jointpmf {jp.__version__}",
     }
     return {topic: str(text) for topic, text in about.items() if text is not None}

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+import jointpmf as jp
 from jointpmf.data.codes import Codes
 from jointpmf.data.file_codes import Batched, coded_batches
 from jointpmf.data.table_files import open_table
 from jointpmf.errors import JointPMFError
-from jointpmf.judge.rank import choose_rank
 from jointpmf.show.report.comparison import compared_pairs
 from jointpmf.show.report.findings import Findings, findings_of
 from jointpmf.show.report.subject import Subject
@@ -46,7 +46,7 @@ def findings_in(
         raise JointPMFError(f"{data} has no rows to report on")
     if ranks is None:
         return findings_of(subject, tally)
-    curve = choose_rank(some.codes(), ranks, random_state=seed, verbose=verbose)
+    curve = jp.choose_rank(some.codes(), ranks, random_state=seed, verbose=verbose)
     note = ""
     if tally.n_rows > _MOST_FOR_RANKS:
         note = f"Tried on {_MOST_FOR_RANKS:,} of the {tally.n_rows:,} rows, drawn at random."

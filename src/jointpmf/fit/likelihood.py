@@ -64,7 +64,8 @@ class EMFit:
         else:
             begin = self._begin_elsewhere(source, generator)
         if begin.outcome is not None:
-            return Solution.of(begin.outcome, source.domain, begin.start)
+            pmf = JointPMF.at(begin.outcome.point, source.domain)
+            return Solution.of(begin.outcome, pmf, begin.start)
         if begin.stopped:
             here = replace(self, loop=replace(self.loop, max_iter=0))
             where = begin.table or source
