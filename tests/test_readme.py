@@ -60,25 +60,6 @@ def test_the_map_goes_from_left_to_right():
     assert layers == sorted(layers)
 
 
-HOMES = {
-    "dask": {"rows/distributed.py"},
-    "narwhals": {"data/columns.py", "data/decode.py"},
-    "pandas": {"data/datasets.py"},
-    "pyspark": {"rows/distributed.py"},
-    "statsmodels": {"data/datasets.py"},
-}
-
-
-@pytest.mark.parametrize("library", HOMES)
-def test_a_library_is_known_in_one_place_only(library):
-    users = {
-        f.relative_to(SOURCE).as_posix()
-        for f in SOURCE.rglob("*.py")
-        if re.search(rf"^\s*(import|from) {library}\b", f.read_text(), re.MULTILINE)
-    }
-    assert users == HOMES[library]
-
-
 def test_every_cited_equation_exists():
     equations = re.findall(r"^\*\*\((\d+)\)", (ROOT / "docs/math.md").read_text(), re.MULTILINE)
     for file in SOURCE.rglob("*.py"):

@@ -151,12 +151,12 @@ def impute(
     from jointpmf.data.file_codes import coded_batches
     from jointpmf.data.table_files import open_table
     from jointpmf.data.table_output import check_output, table_output
-    from jointpmf.predict.impute import STRATEGIES
+    from jointpmf.predict.impute import check_strategy
     from jointpmf.predict.impute import impute as impute_cells
 
     check_output(output)
     check_choice(unknown, "unknown", ("error", "missing"))
-    check_choice(strategy, "strategy", STRATEGIES)
+    check_strategy(strategy)
     pmf = read_pmf(model, data)
     generator = np.random.default_rng(seed)
     n_rows = n_filled = 0

@@ -10,3 +10,6 @@ compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract
 They release the GIL. "contract" lets a product and a sum become one instruction; nothing else may
 be reordered, so the same machine gives the same bits.
 """
+
+LANES = 4
+"""Doubles in one vector register of the machines we know; ranks are padded to a multiple."""

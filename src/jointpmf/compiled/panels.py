@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from jointpmf.compiled.jit import compiled
+from jointpmf.compiled.jit import LANES, compiled
 from jointpmf.compiled.loops import (
     add_row,
     add_sparse_row,
@@ -19,9 +19,6 @@ from jointpmf.compiled.loops import (
 )
 
 logger = logging.getLogger("jointpmf")
-
-LANES = 4
-"""Doubles in one vector register of the machines we know; ranks are padded to a multiple."""
 
 MAX_LANES = 32
 """Columns that one pass over a row serves: as many as the registers hold."""

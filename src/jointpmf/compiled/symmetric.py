@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from jointpmf.compiled.cells import list_cells, room_for_cells
-from jointpmf.compiled.jit import compiled
+from jointpmf.compiled.jit import LANES, compiled
 from jointpmf.compiled.loops import add_row, exchange_row, symmetric_row
-from jointpmf.compiled.panels import LANES
 
 _MAX_REGISTERS = 12
 """Vectors of e_1 … e_k that are kept in registers at once."""

@@ -11,7 +11,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils, types
 
-from jointpmf.compiled.panels import LANES
+from jointpmf.compiled.jit import LANES
 
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _INT32 = ir.IntType(32)

@@ -18,7 +18,7 @@ from jointpmf.threads import one_blas_thread
 if TYPE_CHECKING:
     from jointpmf.pmf import JointPMF
 
-STRATEGIES = ("mode", "median", "expectation", "sample")
+_STRATEGIES = ("mode", "median", "expectation", "sample")
 
 
 def impute(
@@ -96,14 +96,19 @@ def _by_column(table: Any, pmf: JointPMF, values: dict[str, np.ndarray]) -> dict
     return {f"x{pmf.domain.index(name)}": column for name, column in values.items()}
 
 
+def check_strategy(strategy: object) -> None:
+    """Raise unless a strategy is one that `impute` knows."""
+    if strategy not in _STRATEGIES:
+        raise JointPMFError(
+            f"the strategy must be one of {listing(_STRATEGIES)}, not {shown(strategy)}"
+        )
+
+
 def _strategy_of(pmf: JointPMF, strategy: str | Mapping[str, str]) -> dict[str, str]:
     named = strategy if isinstance(strategy, Mapping) else dict.fromkeys(pmf.domain.names, strategy)
     pmf.domain.indices(named)  # raises for a name that is no variable
     for name, one in named.items():
-        if one not in STRATEGIES:
-            raise JointPMFError(
-                f"the strategy must be one of {listing(STRATEGIES)}, not {shown(one)}"
-            )
+        check_strategy(one)
         if one == "expectation" and pmf.domain[name].values is None:
             raise JointPMFError(f"the levels of {name!r} have no numeric values to average")
     return dict.fromkeys(pmf.domain.names, "mode") | dict(named)
