@@ -383,9 +383,9 @@ def _likelihood_bytes(table: _Table, n_distinct: int, n_tried: int, is_listed: b
     cells = n_distinct * table.listed_bytes * is_listed
     counting = 16.0 * n_tried * table.n_variables  # the start asks how often each level occurs
     sorting = 66.0 * table.n_rows * is_listed
-    return (
-        FIXED_BYTES + table.code_bytes + fixed + max(sorting, cells + counting + 40.0 * n_distinct)
-    )
+    listing = min(FIXED_BYTES, 4e4 + table.n_rows * table.listed_bytes)
+    most = max(sorting, cells + counting + 40.0 * n_distinct)
+    return listing + table.code_bytes + fixed + most
 
 
 def _implicit(table: _Table, order: int, n_iter: int) -> Plan:
