@@ -324,7 +324,7 @@ def mean_errors(truth, order, joints):
             marginals_of_joint(joint, truth.domain, order),
             truth.rank,
             method="newton",
-            start=truth,
+            search=jp.Search(truth),
         ).pmf
         for joint in joints
     ]

@@ -114,8 +114,7 @@ class TestFit:
             assert one.objective == pytest.approx(other.objective, abs=1e-11)
 
     def test_levels_that_the_sample_missed_can_happen(self):
-        rare = np.zeros((500, 3), int)
-        rare[::2] = 1
+        rare = np.random.default_rng(0).integers(2, size=(500, 3))
         rare[7] = 2
         codes = jp.Codes(jp.Domain.of_sizes([3, 3, 3]), rare)
         found = fit_parts(InMemory(codes, 2), EMFit(2, self.loop, effort=Effort(sample_rows=10)))

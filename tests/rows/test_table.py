@@ -317,7 +317,7 @@ class TestExpectation:
         table = oracle.random_table(np.random.default_rng(0), domain, 40, 0.3)
         rows = rows_of(table, domain)
         expected = pmf.log_probability(np.array(decoded(rows)))
-        np.testing.assert_allclose(log_likelihoods(rows, pmf), expected, rtol=1e-12)
+        np.testing.assert_allclose(log_likelihoods(rows, Point.of_pmf(pmf)), expected, rtol=1e-12)
 
     def test_the_mean_is_by_weight_and_over_rows_that_say_something(self):
         domain = jp.Domain.of_sizes([3, 2, 5])
@@ -327,7 +327,7 @@ class TestExpectation:
         seen = (table >= 0).any(axis=1)
         assert not seen.all()
         logs = [np.log(oracle.row_probability(pmf, row)) for row in table[seen]]
-        found = mean_log_likelihood(rows_of(table, domain, weights), pmf)
+        found = mean_log_likelihood(rows_of(table, domain, weights), Point.of_pmf(pmf))
         assert found == pytest.approx(np.average(logs, weights=weights[seen]), rel=1e-12)
 
 
