@@ -1,5 +1,6 @@
 """What has to hold before any test runs: which are slow, and which come first."""
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -37,6 +38,12 @@ def pytest_collection_modifyitems(items):
             item.add_marker("slow")
     firsts = tuple(str(folder / first) for first in FIRST)
     items.sort(key=lambda item: not str(item.path).startswith(firsts))
+
+
+def pytest_collection_finish():
+    """Spare the garbage collector what was imported: it would look at all of it every time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
