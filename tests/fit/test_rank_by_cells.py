@@ -1,7 +1,7 @@
 """Hidden cells predicted by an average of fits: what it finds, what it repeats, what it refuses."""
 
 import logging
-import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,9 @@ from threadpoolctl import threadpool_limits
 import jointpmf as jp
 from jointpmf import threads
 from jointpmf.data.ratings import Ratings
-from jointpmf.fit import cells
+from jointpmf.fit.likelihood import EMFit
+from jointpmf.fit.settings import Kinds
+from jointpmf.solvers.held_out import HeldOutCells
 from support.feasibility import feasible
 
 NAMES = ("Alien", "Brazil", "Casino", "Dune", "Eraserhead")
@@ -34,24 +36,25 @@ HIDDEN = np.random.default_rng(7).random(ROWS.shape) < 0.15
 CODES = jp.Codes(FILMS, ROWS)
 
 
-@pytest.fixture(autouse=True)
-def few_kinds(request, monkeypatch):
-    """Try few and small kinds, where all of them would only take their time."""
-    if "all_kinds" not in request.fixturenames:
-        monkeypatch.setattr(cells, "RANKS", {"rows": (4, 8), "factors": (16,)})
-        monkeypatch.setattr(cells, "N_TRIED", 2)
-        monkeypatch.setattr(cells, "MAX_ITER", 40)
-        monkeypatch.setattr(cells, "BANDWIDTHS", {"rows": (0.6, 0.0), "factors": (0.4, 0.0)})
+FEW = Kinds(
+    row_ranks=(4, 8),
+    factor_ranks=(16,),
+    row_bandwidths=(0.6, 0.0),
+    factor_bandwidths=(0.4, 0.0),
+)
+"""Few and small kinds, where all of them would only take their time."""
+
+N_TRIED = 2
+"""Fits whose average a kind is judged by."""
 
 
-@pytest.fixture
-def all_kinds():
-    """Try all kinds after all."""
-
-
-def fit(table=CODES, **options):
-    options = {"n_average": 3, "random_state": 0, "scoring": "error"} | options
-    return jp.fit_cells(table, **options)
+def fit(table=CODES, validation=0.1, scoring="error", n_average=3, kinds=FEW, **options):
+    return jp.fit_rows(
+        table,
+        validation=jp.HiddenCells(validation, scoring),
+        search=jp.Search(n_average=n_average, kinds=kinds),
+        **{"random_state": 0, "max_iter": 40} | options,
+    )
 
 
 def bits_of(solution):
@@ -106,46 +109,48 @@ class TestPrediction:
         assert found[0] == found[1] != found[2]
 
     @pytest.mark.parametrize("scoring", ["error", "likelihood"])
-    def test_cells_it_has_never_seen_are_predicted_better_than_by_marginals(
-        self, scoring, all_kinds
-    ):
+    def test_cells_it_has_never_seen_are_predicted_better_than_by_marginals(self, scoring):
         whole = jp.Codes(FILMS, answers(300))
         tested = np.random.default_rng(3).random(whole.array.shape) < 0.2
         known = jp.Codes(FILMS, np.where(tested, jp.MISSING, whole.array))
-        found = jp.fit_cells(known, n_average=3, scoring=scoring, random_state=0).pmf
-        independent = jp.fit_rows(known, 1, smoothing=0.1, random_state=0).pmf
+        found = fit(known, scoring=scoring, kinds=Kinds(), max_iter=None).pmf
+        smoothed = jp.Likelihood(smoothing=0.1)
+        independent = jp.fit_rows(known, 1, objective=smoothed, random_state=0).pmf
         ours, theirs = (
             losses_of(pmf, whole, tested)[:2].mean(axis=1) for pmf in (found, independent)
         )
         assert np.sqrt(ours[1]) < 0.75 * np.sqrt(theirs[1])
         assert -ours[0] < -theirs[0] - 0.3
 
-    def test_a_blend_predicts_as_well_as_the_best_of_its_parts(self, monkeypatch):
-        monkeypatch.setattr(cells, "POWERS", (1.0,))
-        costs = {}
+    def test_a_blend_predicts_as_well_as_the_best_of_its_parts(self):
+        costs = []
         for blends in (0.0,), (1.0,), (0.0, 0.25, 0.5, 0.75, 1.0):
-            monkeypatch.setattr(cells, "BLENDS", blends)
-            costs[blends] = fit(validation=HIDDEN).validation
-        *parts, whole = costs.values()
+            kinds = replace(FEW, blends=blends, powers=(1.0,))
+            costs.append(fit(validation=HIDDEN, kinds=kinds).validation)
+        *parts, whole = costs
         assert parts[0] != parts[1]
         assert whole <= min(parts)
 
-    def test_a_part_of_nothing_is_left_out(self, monkeypatch):
+    def test_a_part_of_nothing_is_left_out(self):
         for part, start in (0.0, "rows"), (1.0, "factors"):
-            monkeypatch.setattr(cells, "BLENDS", (part,))
-            solution = fit(validation=HIDDEN)
-            assert re.findall("from (rows|factors)", solution.start) == [start]
+            solution = fit(validation=HIDDEN, kinds=replace(FEW, blends=(part,)))
+            assert solution.start.kind == start
+            assert solution.n_averaged == 3
             assert solution.pmf.weights.min() > 0 or start == "rows"
 
-    def test_hidden_cells_have_no_influence_but_by_what_they_choose(self, monkeypatch):
+    def test_hidden_cells_have_no_influence_but_by_what_they_choose(self):
         """With one kind and one blend, and no iterations, they choose nothing."""
-        monkeypatch.setattr(cells, "RANKS", {"rows": (4,), "factors": (16,)})
-        monkeypatch.setattr(cells, "BANDWIDTHS", {"rows": (0.6,), "factors": (0.4,)})
-        monkeypatch.setattr(cells, "BLENDS", (0.5,))
-        monkeypatch.setattr(cells, "POWERS", (1.0,))
-        monkeypatch.setattr(cells, "MAX_ITER", 0)
+        kinds = Kinds(
+            row_ranks=(4,),
+            factor_ranks=(16,),
+            row_bandwidths=(0.6,),
+            factor_bandwidths=(0.4,),
+            blends=(0.5,),
+            powers=(1.0,),
+        )
         other = jp.Codes(FILMS, np.where(HIDDEN, 0, ROWS))
-        first, second = (fit(codes, validation=HIDDEN) for codes in (CODES, other))
+        options = {"validation": HIDDEN, "kinds": kinds, "max_iter": 0}
+        first, second = (fit(codes, **options) for codes in (CODES, other))
         assert bits_of(first) == bits_of(second)
         assert first.validation != second.validation
 
@@ -155,7 +160,11 @@ class TestRecord:
         solution = fit()
         kinds = [restart.start for restart in solution.restarts]
         assert {kind.split(",")[0] for kind in kinds} == {"rows", "factors"}
-        assert all(re.fullmatch(r"\w+, rank \d+, bandwidth [\d.]+", kind) for kind in kinds)
+        tried = {
+            *(f"rows, rank {r}, bandwidth {h:g}" for r in FEW.row_ranks for h in (0.6, 0)),
+            *(f"factors, rank {r}, bandwidth {h:g}" for r in FEW.factor_ranks for h in (0.4, 0)),
+        }
+        assert set(kinds) <= tried
         for restart in solution.restarts:
             assert np.isfinite([restart.objective, restart.validation]).all()
             assert restart.status in (jp.Status.VALIDATED, jp.Status.CONVERGED, jp.Status.MAX_ITER)
@@ -164,11 +173,10 @@ class TestRecord:
 
     @pytest.mark.parametrize("n_average", [1, 2, 5])
     def test_as_many_fits_of_the_best_kinds_are_averaged_as_asked(self, n_average):
-        solution = fit(n_average=n_average)
-        parts = re.findall(r"(\d+) fits? from (\w+), rank (\d+)", solution.start)
-        assert parts
-        assert {int(count) for count, _, _ in parts} == {n_average}
-        assert solution.pmf.rank == sum(int(count) * int(rank) for count, _, rank in parts)
+        solution = fit(n_average=n_average, kinds=replace(FEW, row_ranks=(4,)))
+        ranks = [{"rows": 4, "factors": 16}[start] for start in solution.start.kind.split(" and ")]
+        assert solution.n_averaged == n_average * len(ranks)
+        assert solution.pmf.rank == n_average * sum(ranks)
 
     def test_without_order_there_are_no_factors_and_no_bandwidths(self):
         words = jp.Domain([jp.Variable(v.name, tuple("abcde")) for v in FILMS])
@@ -184,14 +192,14 @@ class TestRecord:
 @pytest.fixture
 def kinds(monkeypatch):
     """Note the models of every kind of fit, in the order in which they are made."""
-    found, run = {}, cells.FitPlan.run
+    found, run = {}, EMFit.run
 
-    def noted(plan, data, generator):
-        solution = run(plan, data, generator)
-        found.setdefault((plan.start, plan.rank, plan.bandwidth), []).append(solution.pmf)
+    def noted(fit, *given):
+        solution = run(fit, *given)
+        found.setdefault((fit.start, fit.rank, fit.bandwidth), []).append(solution.pmf)
         return solution
 
-    monkeypatch.setattr(cells.FitPlan, "run", noted)
+    monkeypatch.setattr(EMFit, "run", noted)
     return found
 
 
@@ -201,36 +209,37 @@ class TestSearch:
     def costs_of(self, kinds, start):
         """Return what the average of the first fits of each kind costs."""
         return {
-            kind[1:]: error_of(jp.average(pmfs[: cells.N_TRIED]), CODES, HIDDEN)
+            kind[1:]: error_of(jp.average(pmfs[:N_TRIED]), CODES, HIDDEN)
             for kind, pmfs in kinds.items()
             if kind[0] == start
         }
 
     @pytest.mark.parametrize("start", ["rows", "factors"])
-    def test_the_best_kind_of_a_start_is_averaged(self, kinds, monkeypatch, start):
-        monkeypatch.setattr(cells, "BLENDS", (float(start == "factors"),))
-        solution = fit(validation=HIDDEN)
+    def test_the_best_kind_of_a_start_is_averaged(self, kinds, start):
+        blends = (float(start == "factors"),)
+        solution = fit(validation=HIDDEN, kinds=replace(FEW, blends=blends))
         costs = self.costs_of(kinds, start)
         best = min(costs, key=costs.get)
-        assert solution.start.endswith(f"from {start}, rank {best[0]}, bandwidth {best[1]:g}")
+        kind = f"{start}, rank {best[0]}, bandwidth {best[1]:g}"
+        assert str(solution.start) == f"{start}: 3 fits from {kind}"
         assert len(set(costs.values())) == len(costs) > 1
         expected = jp.average(kinds[start, *best])
         assert bits_of(solution)[0] == expected.weights.tolist()
 
-    def test_ranks_grow_until_they_do_not_help(self, kinds, monkeypatch):
-        monkeypatch.setattr(cells, "RANKS", {"rows": self.RANKS, "factors": (16,)})
-        fit(validation=HIDDEN)
+    def test_ranks_grow_until_they_do_not_help(self, kinds):
+        fit(validation=HIDDEN, kinds=replace(FEW, row_ranks=self.RANKS))
         costs = self.costs_of(kinds, "rows")
-        first = cells.BANDWIDTHS["rows"][0]
+        first = FEW.row_bandwidths[0]
         tried = [rank for rank, bandwidth in costs if bandwidth == first]
         assert 1 < len(tried) < len(self.RANKS)
         assert tuple(tried) == self.RANKS[: len(tried)]
         climbed = [costs[rank, first] for rank in tried]
-        assert int(np.argmin(climbed)) == len(climbed) - 1 - cells.WORSE_RANKS["rows"]
+        assert int(np.argmin(climbed)) == len(climbed) - 1 - 2  # two ranks did not help
 
     def test_all_bandwidths_are_tried_at_the_best_rank(self, kinds):
         fit(validation=HIDDEN)
-        for start, bandwidths in cells.BANDWIDTHS.items():
+        tried = {"rows": FEW.row_bandwidths, "factors": FEW.factor_bandwidths}
+        for start, bandwidths in tried.items():
             costs = self.costs_of(kinds, start)
             at_first = {k: cost for k, cost in costs.items() if k[1] == bandwidths[0]}
             best, _ = min(at_first, key=at_first.get)
@@ -239,15 +248,12 @@ class TestSearch:
 
 class TestCalibration:
     @pytest.mark.parametrize("scoring", ["error", "likelihood"])
-    def test_columns_have_the_power_under_which_hidden_cells_are_likeliest(
-        self, monkeypatch, scoring
-    ):
+    def test_columns_have_the_power_under_which_hidden_cells_are_likeliest(self, scoring):
         powers = (0.5, 0.8, 1.0, 1.3)
-        found = {}
-        for tried in (1.0,), powers:
-            monkeypatch.setattr(cells, "POWERS", tried)
-            found[tried] = fit(validation=HIDDEN, scoring=scoring)
-        plain, chosen = found.values()
+        plain, chosen = (
+            fit(validation=HIDDEN, scoring=scoring, kinds=replace(FEW, powers=tried))
+            for tried in ((1.0,), powers)
+        )
         models = []
         for power in powers:
             columns = [factor**power for factor in plain.pmf.factors]
@@ -264,7 +270,7 @@ class TestCalibration:
 class TestInterrupt:
     @pytest.mark.parametrize("call", [1, 4, 30, 90])
     def test_ctrl_c_returns_what_there_is(self, monkeypatch, call):
-        calls, cost = [], cells.HeldOutCells.cost
+        calls, cost = [], HeldOutCells.cost
 
         def interrupted(self, point):
             calls.append(1)
@@ -272,7 +278,7 @@ class TestInterrupt:
                 raise KeyboardInterrupt
             return cost(self, point)
 
-        monkeypatch.setattr(cells.HeldOutCells, "cost", interrupted)
+        monkeypatch.setattr(HeldOutCells, "cost", interrupted)
         solution = fit()
         assert solution.restarts[-1].status is jp.Status.STOPPED
         assert solution.status is jp.Status.STOPPED
@@ -292,13 +298,12 @@ class TestBits:
         first, second = (fit(random_state=generator) for _ in range(2))
         assert bits_of(first) == bits_of(fit(random_state=0)) != bits_of(second)
 
-    def test_one_and_two_threads_give_the_same_bits(self, monkeypatch):
-        monkeypatch.setattr(cells, "MAX_ITER", 3)
+    def test_one_and_two_threads_give_the_same_bits(self):
         rows = answers(2600, n_variables=7)
         found = []
         for count in (1, 2):
             with threads.limited_to(count), threadpool_limits(count):
-                found.append(fit(rows, n_average=1))
+                found.append(fit(rows, n_average=1, max_iter=3))
         assert bits_of(found[0]) == bits_of(found[1])
         assert found[0].validation == found[1].validation
 
@@ -464,7 +469,7 @@ class TestRatings:
 
 
 FRACTION = "cells on both sides, not "
-MASK = r"validation must be a fraction, or truth values in the table's shape \(100, 5\)"
+MASK = r"validation cells .*must be a fraction, or booleans in the table's shape \(100, 5\)"
 
 
 @pytest.mark.parametrize(
@@ -506,23 +511,36 @@ class TestProgress:
     def test_it_names_the_kinds_on_stderr_and_nothing_on_stdout(self, capsys, monkeypatch):
         monkeypatch.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
         monkeypatch.setenv("COLUMNS", "200")
-        fit(progress=True)
+        fit(verbose=True)
         shown = capsys.readouterr()
-        assert "predicting hidden cells: factors, rank 16" in shown.err
+        assert "fitting: factors, rank 16, bandwidth 0.4, iteration " in shown.err
         assert shown.out == ""
 
     def test_it_is_silent_by_default_and_changes_no_bit(self, capsys):
         quiet = fit()
         assert capsys.readouterr() == ("", "")
-        assert bits_of(quiet) == bits_of(fit(progress=True))
+        assert bits_of(quiet) == bits_of(fit(verbose=True))
 
-    def test_there_are_no_more_fits_than_were_announced(self, monkeypatch, all_kinds):
-        announced, bar = [], cells.progress_bar
+    def test_the_callback_sees_every_kind_and_stops(self):
+        stages = []
 
-        def noted(title, total, is_shown):
-            announced.append(total)
-            return bar(title, total, is_shown)
+        def callback(step, pmf):
+            stages.append(step.stage)
+            return "factors" in step.stage
 
-        monkeypatch.setattr(cells, "progress_bar", noted)
-        solution = fit()
-        assert 10 < len(solution.restarts) <= announced[0]
+        solution = fit(callback=callback)
+        assert stages[0] == "rows, rank 4, bandwidth 0.6"
+        assert stages[-1] == "factors, rank 16, bandwidth 0.4"
+        assert solution.status is jp.Status.STOPPED
+        assert feasible(solution.pmf)
+
+
+def test_a_mask_hides_cells_without_more_words():
+    given, named = (
+        jp.fit_rows(
+            CODES, validation=cells, search=jp.Search(kinds=FEW), max_iter=5, random_state=0
+        )
+        for cells in (HIDDEN, jp.HiddenCells(HIDDEN))
+    )
+    assert bits_of(given) == bits_of(named)
+    assert given.validation == named.validation

@@ -9,9 +9,14 @@ import polars as pl
 import pytest
 
 import jointpmf as jp
-from jointpmf.fit import automatic
+from jointpmf.fit import rank_by_rows
+from jointpmf.fit.settings import Kinds
+from support.feasibility import feasible
+from support.small_fits import settings
 
-N_TRIED = automatic.N_TRIED[0][1]  # of tables as small as these
+N_TRIED = 10
+"""Fits by which a rank is judged, of tables as small as these."""
+
 TRUTH = jp.random_pmf(jp.Domain.of_sizes([4] * 5), rank=3, random_state=0)
 ROWS = TRUTH.sample(300, random_state=0, backend="codes")
 
@@ -22,6 +27,10 @@ def with_noise(n_rows, seed):
     bits = generator.integers(2, size=(n_rows, 2))
     differ = (bits[:, 0] ^ bits[:, 1]) ^ (generator.random(n_rows) < 0.1)
     return np.column_stack([bits, generator.integers(4, size=(n_rows, 6)), differ])
+
+
+def fit(table=ROWS, **options):
+    return jp.fit_rows(table, **settings(**{"random_state": 0} | options))
 
 
 def bits_of(solution):
@@ -36,19 +45,17 @@ def log_loss(pmf, rows, target):
 class TestTarget:
     def test_what_is_to_be_predicted_is_predicted_better_than_when_ignored(self):
         train, test = with_noise(250, 1), with_noise(1000, 2)
-        ignored, aimed = (
-            jp.fit_auto(train, target=target, random_state=0).pmf for target in (None, "x8")
-        )
+        ignored, aimed = (fit(train, target=target).pmf for target in (None, "x8"))
         assert log_loss(aimed, test, "x8") < log_loss(ignored, test, "x8") - 0.05
 
     def test_rows_without_target_are_used(self):
         train, test = with_noise(250, 1), with_noise(1000, 2)
         hidden = np.random.default_rng(0).random(250) < 0.3
         train[hidden, 8] = jp.MISSING
-        solution = jp.fit_auto(train, target="x8", random_state=0)
+        solution = fit(train, target="x8")
         assert solution.status is jp.Status.VALIDATED
         assert log_loss(solution.pmf, test, "x8") < 0.66  # of a coin: 0.69
-        without = jp.fit_auto(train[~hidden], target="x8", random_state=0)
+        without = fit(train[~hidden], target="x8")
         assert bits_of(without) != bits_of(solution)
 
     def test_a_target_observed_in_few_rows_keeps_its_levels(self):
@@ -56,47 +63,41 @@ class TestTarget:
         rows[:, 2] = jp.MISSING
         rows[::10, 2] = 3
         codes = jp.Codes(TRUTH.domain, rows)
-        pmf = jp.fit_auto(codes, target="x2", random_state=0).pmf
+        pmf = fit(codes, target="x2").pmf
         assert pmf.marginal(["x2"]).table()[3] > 0.9
 
     def test_a_target_that_is_never_observed_is_refused(self):
         rows = ROWS[:60].copy()
         rows[:, 2] = jp.MISSING
         with pytest.raises(jp.JointPMFError, match="'x2' has no observed cell"):
-            jp.fit_auto(jp.Codes(TRUTH.domain, rows), target="x2")
+            fit(jp.Codes(TRUTH.domain, rows), target="x2")
 
     def test_a_target_that_is_no_column_is_refused(self):
         with pytest.raises(jp.JointPMFError, match="there is no variable 'vote'"):
-            jp.fit_auto(ROWS, target="vote")
+            fit(target="vote")
 
 
 class TestFit:
     def test_it_fits_new_rows_better_than_independence_and_than_its_own_parts(self):
         fresh = TRUTH.sample(2000, random_state=1, backend="codes")
         score = {
-            "auto": jp.fit_auto(ROWS, random_state=0).pmf.log_probability(fresh).mean(),
-            "one": jp.fit_rows(ROWS, 1, random_state=0, smoothing=0.1)
-            .pmf.log_probability(fresh)
-            .mean(),
-            "many": jp.fit_rows(ROWS, 13, random_state=0, smoothing=0.1)
-            .pmf.log_probability(fresh)
-            .mean(),
+            "auto": fit().pmf.log_probability(fresh).mean(),
+            "one": fit(rank=1, smoothing=0.1).pmf.log_probability(fresh).mean(),
+            "many": fit(rank=13, smoothing=0.1).pmf.log_probability(fresh).mean(),
         }
         assert score["auto"] > max(score["one"], score["many"])
 
     def test_columns_of_independent_noise_stay_nearly_independent(self):
         rows = np.random.default_rng(0).integers(3, size=(400, 4))
         even = jp.JointPMF(jp.Domain.of_sizes([3] * 4), [1.0], [np.full((3, 1), 1 / 3)] * 4)
-        auto, many = jp.fit_auto(rows, random_state=0), jp.fit_rows(rows, 8, random_state=0)
+        auto, many = fit(rows), jp.fit_rows(rows, 8)
         assert (
             jp.kl_divergence(even, auto.pmf).value < 0.03 < jp.kl_divergence(even, many.pmf).value
         )
 
     @pytest.mark.parametrize("target", [None, "x4"])
     def test_the_same_seed_gives_the_same_bits(self, target):
-        first, second, other = (
-            jp.fit_auto(ROWS, target=target, random_state=seed) for seed in (0, 0, 1)
-        )
+        first, second, other = (fit(target=target, random_state=seed) for seed in (0, 0, 1))
         assert bits_of(first) == bits_of(second) != bits_of(other)
         assert first.restarts == second.restarts
 
@@ -105,38 +106,34 @@ class TestFit:
         weights = np.random.default_rng(1).integers(0, 4, size=300)
         kept = jp.Codes(TRUTH.domain, ROWS)
         repeated = jp.Codes(TRUTH.domain, np.repeat(ROWS, weights, axis=0))
-        weighted = jp.fit_auto(kept, target=target, sample_weight=weights, random_state=0)
-        plain = jp.fit_auto(repeated, target=target, random_state=0)
+        weighted = fit(kept, target=target, sample_weight=weights)
+        plain = fit(repeated, target=target)
         assert bits_of(weighted) == bits_of(plain)
         assert weighted.objective == plain.objective
 
     def test_the_order_of_rows_does_not_matter(self):
         codes = jp.Codes(TRUTH.domain, ROWS)
         turned = jp.Codes(TRUTH.domain, ROWS[::-1])
-        assert bits_of(jp.fit_auto(codes, random_state=0)) == bits_of(
-            jp.fit_auto(turned, random_state=0)
-        )
+        assert bits_of(fit(codes)) == bits_of(fit(turned))
 
     def test_the_objective_is_the_mean_log_likelihood_of_all_rows(self):
-        solution = jp.fit_auto(ROWS, random_state=0)
+        solution = fit()
         assert -solution.objective == pytest.approx(solution.pmf.log_probability(ROWS).mean())
 
     @pytest.mark.parametrize("make", [pl.DataFrame, pd.DataFrame])
     def test_tables_are_read_like_arrays(self, make):
         table = make({f"x{n}": ROWS[:, n] for n in range(5)})
-        assert bits_of(jp.fit_auto(table, random_state=0)) == bits_of(
-            jp.fit_auto(ROWS, random_state=0)
-        )
+        assert bits_of(fit(table)) == bits_of(fit())
 
     def test_bins_and_a_domain_say_how_to_read_the_table(self):
         table = pl.DataFrame({"age": np.linspace(0, 1, 150), "vote": ROWS[:150, 0]})
-        assert jp.fit_auto(table, bins=3, random_state=0).pmf.domain.sizes == (3, 4)
+        assert fit(table, bins=3).pmf.domain.sizes == (3, 4)
         domain = jp.Domain([jp.Variable("vote", (0, 1, 2, 3, 9))])
-        assert jp.fit_auto(table, domain=domain, random_state=0).pmf.domain == domain
+        assert fit(table, domain=domain).pmf.domain == domain
 
     def test_more_smoothing_draws_towards_the_marginals(self):
-        smooth = jp.fit_auto(ROWS, smoothing=1e6, random_state=0).pmf
-        independent = jp.fit_rows(ROWS, 1, random_state=0).pmf
+        smooth = fit(smoothing=1e6).pmf
+        independent = jp.fit_rows(ROWS, 1).pmf
         np.testing.assert_allclose(smooth.table(), independent.table(), atol=2e-3)
 
     @pytest.mark.parametrize(
@@ -152,14 +149,14 @@ class TestFit:
     )
     def test_bad_options_give_a_sentence(self, options, sentence):
         with pytest.raises(jp.JointPMFError, match=sentence):
-            jp.fit_auto(ROWS, **options)
+            fit(**options)
 
 
 class TestFewRows:
     @pytest.mark.parametrize("n_rows", [1, 2, 9])
     @pytest.mark.parametrize("target", [None, "x4"])
     def test_below_ten_the_variables_are_taken_for_independent(self, n_rows, target):
-        solution = jp.fit_auto(ROWS[:n_rows], target=target, random_state=0)
+        solution = fit(ROWS[:n_rows], target=target)
         assert solution.pmf.rank == 1
         for n, variable in enumerate(solution.pmf.domain):
             shares = [np.mean(ROWS[:n_rows, n] == level) for level in variable.levels]
@@ -168,25 +165,30 @@ class TestFewRows:
             )
 
     def test_from_ten_on_a_part_is_held_out(self):
-        assert jp.fit_auto(ROWS[:10], random_state=0).status is jp.Status.VALIDATED
+        assert fit(ROWS[:10]).status is jp.Status.VALIDATED
 
     def test_ten_times_the_same_row_is_certain(self):
-        pmf = jp.fit_auto(np.tile(ROWS[:1], (10, 1)), random_state=0).pmf
+        pmf = fit(np.tile(ROWS[:1], (10, 1))).pmf
         assert pmf.probability(ROWS[:1]).tolist() == pytest.approx([1.0])
 
     def test_nothing_but_holes_is_refused(self):
         with pytest.raises(jp.JointPMFError, match="no observed cell"):
-            jp.fit_auto(np.full((20, 5), jp.MISSING), domain=TRUTH.domain)
+            fit(np.full((20, 5), jp.MISSING), domain=TRUTH.domain)
 
 
 @cache
 def recorded():
     """Return a solution, the fits that were averaged in it, and the others by what was tried."""
-    solution = jp.fit_auto(ROWS, random_state=0)
-    n_averaged = int(re.match(r"the average of (\d+) fits of rank \d+,", solution.start)[1])
-    others = solution.restarts[:-n_averaged]
-    groups = [others[k : k + N_TRIED] for k in range(0, len(others), N_TRIED)]
-    return solution, solution.restarts[-n_averaged:], groups
+    solution = fit()
+    n_tried = len(solution.restarts) - (solution.n_averaged - N_TRIED)
+    tried, rest = solution.restarts[:n_tried], solution.restarts[n_tried:]
+    groups = [tried[k : k + N_TRIED] for k in range(0, n_tried, N_TRIED)]
+    (best,) = (fits for fits in groups if cost_of(fits) == solution.validation)
+    return solution, best + rest, [fits for fits in groups if fits is not best]
+
+
+def cost_of(fits):
+    return np.mean([fit.validation for fit in fits])
 
 
 def rank_of(restart):
@@ -198,7 +200,7 @@ class TestRecord:
         solution, best, others = recorded()
         (rank,) = {rank_of(fit) for fit in best}
         assert len(best) > N_TRIED
-        assert f"{len(best)} fits of rank {rank}," in solution.start
+        assert f"of rank {rank}," in str(solution.start)
         assert solution.pmf.rank == len(best) * rank
         assert others
         assert all(len(fits) == N_TRIED for fits in others)
@@ -212,9 +214,9 @@ class TestRecord:
 
     def test_nothing_that_was_tried_predicts_the_held_out_parts_much_better(self):
         solution, best, others = recorded()
-        cost = np.mean([fit.validation for fit in best[:N_TRIED]])
+        cost = cost_of(best[:N_TRIED])
         assert solution.validation == pytest.approx(cost)
-        costs = [np.mean([fit.validation for fit in fits]) for fits in others]
+        costs = list(map(cost_of, others))
         assert min(costs) > cost - 0.01
         assert max(costs) > cost + 0.05
 
@@ -228,20 +230,124 @@ class TestRecord:
 class TestProgress:
     def test_it_names_the_ranks_on_stderr_and_nothing_on_stdout(self, capsys, monkeypatch):
         monkeypatch.setenv("FORCE_COLOR", "1")  # what rich takes for a terminal
-        jp.fit_auto(ROWS[:50], random_state=0, progress=True)
+        fit(ROWS[:50], verbose=True)
         shown = capsys.readouterr()
-        assert "choosing the rank" in shown.err
-        assert "choosing the rank: rank " in shown.err
+        assert "fitting: rank 1, iteration " in shown.err
+        assert "fitting: rank 2, iteration " in shown.err
         assert shown.out == ""
 
     def test_it_is_silent_by_default_and_changes_no_bit(self, capsys):
-        quiet = jp.fit_auto(ROWS[:50], random_state=0)
+        quiet = fit(ROWS[:50])
         assert capsys.readouterr() == ("", "")
-        assert bits_of(quiet) == bits_of(jp.fit_auto(ROWS[:50], random_state=0, progress=True))
+        assert bits_of(quiet) == bits_of(fit(ROWS[:50], verbose=True))
+
+    def test_the_callback_sees_every_fit_and_changes_no_bit(self):
+        seen = []
+        watched = fit(ROWS[:50], callback=lambda step, pmf: seen.append((step.stage, pmf.rank)))
+        assert bits_of(watched) == bits_of(fit(ROWS[:50]))
+        assert {stage for stage, _ in seen} >= {"rank 1", "rank 2", "rank 4"}
+        assert all(stage == f"rank {rank}" for stage, rank in seen)
+
+
+class TestStopping:
+    @pytest.mark.parametrize("how", [True, KeyboardInterrupt])
+    @pytest.mark.parametrize("n_steps", [1, 60, 300])
+    def test_it_returns_the_average_of_what_there_is(self, how, n_steps):
+        seen = []
+
+        def callback(step, pmf):
+            seen.append(pmf.rank)
+            if len(seen) == n_steps:
+                if how is True:
+                    return True
+                raise how
+            return None
+
+        solution = fit(callback=callback)
+        assert len(seen) == n_steps
+        assert solution.status is jp.Status.STOPPED
+        assert solution.restarts[-1].status is jp.Status.STOPPED
+        assert feasible(solution.pmf)
+        assert np.isfinite([solution.objective, solution.validation]).all()
+
+    def test_an_interrupt_between_two_fits(self, monkeypatch):
+        """As the next part is being held out."""
+        draws, thinned = [], rank_by_rows._RankSearch._thinned
+
+        def interrupted(self, generator):
+            draws.append(1)
+            if len(draws) == 4:
+                raise KeyboardInterrupt
+            return thinned(self, generator)
+
+        monkeypatch.setattr(rank_by_rows._RankSearch, "_thinned", interrupted)
+        solution = fit()
+        assert solution.status is jp.Status.STOPPED
+        assert solution.n_averaged == len(solution.restarts) == 3
+
+
+class TestSettings:
+    def test_ranks_that_are_tried(self):
+        solution = fit(kinds=Kinds(ranks=(3, 5)))
+        assert {rank_of(restart) for restart in solution.restarts} == {3, 5}
+
+    def test_how_many_are_averaged(self):
+        solution = fit(n_average=12)
+        assert solution.n_averaged == 12
+        assert solution.pmf.rank % 12 == 0
+
+    @pytest.mark.parametrize("rank", ["automatic", "Auto", None, 1.5])
+    def test_a_rank_that_is_none_is_refused(self, rank):
+        with pytest.raises(jp.JointPMFError, match="the rank must be a whole number"):
+            fit(rank=rank)
+
+    @pytest.mark.parametrize(
+        ("options", "sentence"),
+        [
+            ({"start": TRUTH}, "a start that is a model needs a rank"),
+            ({"n_starts": 2}, "n_starts needs a rank"),
+            ({"rank": 2, "target": "x0"}, "a target needs rank='auto'"),
+        ],
+    )
+    def test_what_contradicts_itself_is_refused(self, options, sentence):
+        with pytest.raises(jp.JointPMFError, match=sentence):
+            fit(**options)
+
+
+OTHER_ROWS = TRUTH.sample(100, random_state=5, backend="codes")
+
+
+class TestValidation:
+    """What chooses the rank can be said, in every form."""
+
+    @pytest.mark.parametrize(
+        ("validation", "badness"),
+        [
+            (OTHER_ROWS, lambda pmf: -pmf.log_probability(OTHER_ROWS).mean()),
+            (lambda pmf: abs(pmf.rank - 2), lambda pmf: abs(pmf.rank - 2)),
+        ],
+        ids=["table", "function"],
+    )
+    def test_fits_are_judged_by_it(self, validation, badness):
+        costs = []
+        options = {"validation": validation, "kinds": Kinds(ranks=(1, 2, 4))}
+        solution = fit(callback=lambda step, pmf: costs.append(badness(pmf)), **options)
+        assert solution.status is jp.Status.VALIDATED
+        assert {rank_of(restart) for restart in solution.restarts} == {1, 2, 4}
+        best = min(restart.validation for restart in solution.restarts)
+        assert best == pytest.approx(min(costs), rel=1e-12)
+
+    def test_a_fraction(self):
+        solution = fit(validation=0.3)
+        assert solution.status is jp.Status.VALIDATED
+        fresh = TRUTH.sample(2000, random_state=1, backend="codes")
+        independent = fit(rank=1, smoothing=0.1).pmf.log_probability(fresh).mean()
+        assert solution.pmf.log_probability(fresh).mean() > independent
+        assert bits_of(solution) != bits_of(fit())
 
 
 def test_weights_of_any_size_can_be_thinned():
     for scale in (1e-3, 1e30):
-        solution = jp.fit_auto(ROWS, sample_weight=np.full(len(ROWS), scale), random_state=0)
+        solution = fit(sample_weight=np.full(len(ROWS), scale), kinds=Kinds(ranks=(1, 2)))
         assert np.isfinite(solution.objective)
         assert solution.status is jp.Status.VALIDATED

@@ -17,7 +17,7 @@ from jointpmf.domain import check_is_domain
 from jointpmf.errors import JointPMFError
 from jointpmf.rows.distributed import distributed_rows, engine_of
 from jointpmf.rows.reading import Batches, FileReading, Files, Reading, are_batches
-from jointpmf.rows.source import Source, Table, check_table
+from jointpmf.rows.source import Source, Table
 from jointpmf.rows.spool import Spool, SpooledRows
 
 if TYPE_CHECKING:
@@ -50,9 +50,7 @@ def opened(
         yield Batches(source, domain)
     else:
         codes = encode(source, domain, bins=bins)
-        weights = checked_weights(sample_weight, codes.n_rows)
-        check_table(codes, weights)
-        yield Table.of_codes(codes, weights)
+        yield Table.of_codes(codes, checked_weights(sample_weight, codes.n_rows))
 
 
 def _kind_elsewhere(source: Any) -> str:
@@ -107,7 +105,6 @@ def kept(
             logger.info("the codes of %d rows are on disk", spool.n_rows)
             yield SpooledRows(spool)
         else:
-            check_table(codes, None)
             yield Table.of_codes(codes)
 
 

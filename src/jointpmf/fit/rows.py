@@ -37,7 +37,7 @@ from jointpmf.fit.unrated import fit_rated_items
 from jointpmf.fit.validation import plain_validation, splitter
 from jointpmf.marginals.orders import are_many, check_countable
 from jointpmf.rows.reading import Batches, FileReading, Reading, Stream, counted_marginals
-from jointpmf.rows.source import Source, Table
+from jointpmf.rows.source import Source, Table, check_table
 from jointpmf.rows.spool import SpooledRows
 from jointpmf.threads import one_blas_thread
 
@@ -271,6 +271,10 @@ class _Fitting:
             logger.info("%d rows have no observed cell and are ignored", source.n_empty)
         if not isinstance(source, Table):
             self._check_in_memory("rows that are not in memory")
+        elif (
+            self.asked.ratings is None or not self.asked.hides_cells
+        ):  # else unrated items are fine
+            check_table(source.codes, source.weights)
         validation = self.asked.validation
         weights = source.weights if isinstance(source, Table) else None
         generator, runs = self._generator_and_runs(
