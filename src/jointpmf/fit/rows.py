@@ -34,7 +34,7 @@ from jointpmf.fit.settings import (
 from jointpmf.fit.solution import Callback, FittedTo, Solution
 from jointpmf.fit.subsets import fit_counted, fit_subsets
 from jointpmf.fit.unrated import fit_rated_items
-from jointpmf.fit.validation import plain_validation, splitter
+from jointpmf.fit.validation import are_cells, plain_validation, splitter
 from jointpmf.marginals.orders import are_many, check_countable
 from jointpmf.rows.reading import Batches, FileReading, Reading, Stream, counted_marginals
 from jointpmf.rows.source import Source, Table, check_table
@@ -183,9 +183,7 @@ class _Asked:
     @property
     def hides_cells(self) -> bool:
         """Whether the rank is found by hidden cells."""
-        if self.rank is not None or self.validation is None:
-            return False
-        return isinstance(self.validation, HiddenCells) or _is_mask(self.validation)
+        return self.rank is None and are_cells(self.validation)
 
     def default_limits(self) -> tuple[int, float]:
         """Return the budget of iterations and the tolerance of such fits."""
@@ -194,10 +192,6 @@ class _Asked:
         if self.rank is not None:
             return 2000, 1e-10
         return (200 if self.hides_cells else 300), 1e-7
-
-
-def _is_mask(validation: Any) -> bool:
-    return isinstance(validation, np.ndarray) and validation.dtype == bool
 
 
 @dataclass(frozen=True)

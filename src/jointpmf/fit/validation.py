@@ -113,6 +113,13 @@ def plain_validation(validation: Any, domain: Domain) -> Any:
     return encode(validation, domain) if hidden is None else hidden
 
 
+def are_cells(validation: Any) -> bool:
+    """Tell whether a validation is cells to hide: HiddenCells, or a rectangle of booleans."""
+    if validation is None or callable(validation):
+        return False
+    return isinstance(validation, HiddenCells) or _mask(validation) is not None
+
+
 def cells_of(validation: Any, codes: Codes) -> HiddenCells | None:
     """Return cells to hide, or None if a validation is something else."""
     if isinstance(validation, HiddenCells):
