@@ -11,6 +11,7 @@ import pytest
 import jointpmf as jp
 from jointpmf.data.encode import encode
 from jointpmf.marginals.tables import SparseTable
+from support.small_fits import settings
 
 DOMAIN = jp.Domain.of_sizes([2, 3], names=["a", "b"])
 PMF = jp.random_pmf(DOMAIN, rank=2, random_state=0)
@@ -226,7 +227,8 @@ def test_what_cannot_be_counted_is_refused(call, message):
 
 
 def fit(rank=2, given=None, **options):
-    return jp.fit_marginals(PMF.marginals(2) if given is None else given, rank, **options)
+    given = PMF.marginals(2) if given is None else given
+    return jp.fit_marginals(given, rank, **settings(**options))
 
 
 OTHER_RANK = jp.random_pmf(DOMAIN, rank=3, random_state=0)
@@ -259,7 +261,7 @@ def test_a_fit_that_makes_no_sense_is_refused(call, message):
 
 
 def fit_rows(rows=ROWS, rank=2, **options):
-    return jp.fit_rows(rows, rank, **({"domain": DOMAIN, "random_state": 0} | options))
+    return jp.fit_rows(rows, rank, **settings(**{"domain": DOMAIN, "random_state": 0} | options))
 
 
 UNSEEN = np.array([[0, -1], [1, -1]])
@@ -270,7 +272,10 @@ COLUMN_MASK = np.array([[False, True]] * 3)
 
 
 @cases(
-    ("no table", lambda: fit_rows("table.csv"), "not str"),
+    ("no table", lambda: fit_rows(3), "not int"),
+    ("no file", lambda: fit_rows("nowhere.csv"), "nowhere.csv"),
+    ("no files", lambda: fit_rows(["a.csv", "nowhere.csv"]), "a.csv"),
+    ("a kind of file", lambda: fit_rows(__file__), "test_bad_input.py"),
     ("no rows", lambda: fit_rows(pl.DataFrame({"a": [], "b": []})), "empty"),
     ("no rows of codes", lambda: fit_rows(jp.Codes(DOMAIN, np.zeros((0, 2), int))), "empty"),
     ("a column without a cell", lambda: fit_rows(UNSEEN), "'b' has no observed cell"),
@@ -289,10 +294,11 @@ COLUMN_MASK = np.array([[False, True]] * 3)
     ("weights too few", lambda: fit_rows(sample_weight=[1, 1]), "2 sample weights for 3 rows"),
     ("weights of two axes", lambda: fit_rows(sample_weight=[[1, 1, 1]]), "3 sample weights"),
     ("weights of text", lambda: fit_rows(sample_weight=["x"] * 3), "sample weights .*numbers"),
-    ("method", lambda: fit_rows(method="magic"), "method .*'magic'"),
+    ("objective", lambda: fit_rows(objective="magic"), "objective .*'magic'"),
     ("weights huge", lambda: fit_rows(sample_weight=[1, 1, 1e51]), "weights go beyond 1e.50"),
-    ("method None", lambda: fit_rows(method=None), "method .*None"),
-    ("method of an array", lambda: fit_rows(method=np.ones(2)), "method .*array"),
+    ("objective None", lambda: fit_rows(objective=None), "objective .*None"),
+    ("search", lambda: fit_rows(search="rows"), "search must be a Search, not 'rows'"),
+    ("objective of an array", lambda: fit_rows(objective=np.ones(2)), "objective .*array"),
     ("max_iter negative", lambda: fit_rows(max_iter=-1), "max_iter .*-1"),
     ("max_iter no integer", lambda: fit_rows(max_iter=2.5), "max_iter .*2.5"),
     ("max_iter bool", lambda: fit_rows(max_iter=True), "max_iter .*True"),
@@ -302,8 +308,8 @@ COLUMN_MASK = np.array([[False, True]] * 3)
     ("tol of text", lambda: fit_rows(tol="x"), "tol .*'x'"),
     ("tol True", lambda: fit_rows(tol=True), "tol .*True"),
     ("tol of an array", lambda: fit_rows(tol=np.ones(2)), "tol .*array"),
-    ("n_init zero", lambda: fit_rows(n_init=0), "n_init .*not 0"),
-    ("n_init no integer", lambda: fit_rows(n_init=1.5), "n_init .*1.5"),
+    ("n_starts zero", lambda: fit_rows(n_starts=0), "n_starts .*not 0"),
+    ("n_starts no integer", lambda: fit_rows(n_starts=1.5), "n_starts .*1.5"),
     ("n_average zero", lambda: fit_rows(n_average=0), "n_average .*not 0"),
     ("n_average of text", lambda: fit_rows(n_average="2"), "n_average .*'2'"),
     ("smoothing negative", lambda: fit_rows(smoothing=-0.5), "smoothing .*-0.5"),
@@ -312,7 +318,6 @@ COLUMN_MASK = np.array([[False, True]] * 3)
     ("smoothing True", lambda: fit_rows(smoothing=True), "smoothing .*True"),
     ("towards an array", lambda: fit_rows(towards=np.ones(2)), "towards .*array"),
     ("towards", lambda: fit_rows(smoothing=1.0, towards="mean"), "towards .*'mean'"),
-    ("towards without smoothing", lambda: fit_rows(towards=None), "towards .*None"),
     ("start", lambda: fit_rows(start="magic"), "start .*'magic'"),
     ("start of the other method", lambda: fit_rows(start="algebraic"), "start .*'algebraic'"),
     ("start of an array", lambda: fit_rows(start=np.ones(2)), "start .*array"),
@@ -330,7 +335,7 @@ COLUMN_MASK = np.array([[False, True]] * 3)
     ("validation infinite", lambda: fit_rows(validation=np.inf), "validation .*not inf"),
     ("validation of no row", lambda: fit_rows(validation=0.01), "both sides, not 0.01"),
     ("validation of all rows", lambda: fit_rows(validation=0.99), "both sides, not 0.99"),
-    ("validation True", lambda: fit_rows(validation=True), "not bool"),
+    ("validation True", lambda: fit_rows(validation=True), "validation .*not a bool"),
     ("validation of text", lambda: fit_rows(validation="x"), "not str"),
     ("validation unknown", lambda: fit_rows(validation=[[0, 9]]), "'b' holds 9 in row 0"),
     ("validation of no cell", lambda: fit_rows(validation=NOTHING), "validation .*observed cell"),
@@ -352,22 +357,48 @@ def test_rows_that_cannot_be_fitted_are_refused(call, message):
 
 
 def by_marginals(**options):
-    return fit_rows(method="marginals", **({"order": 2} | options))
+    order = options.pop("order", 2)
+    return fit_rows(objective=jp.Coupled(order), **options)
 
 
 @cases(
-    ("smoothing", lambda: by_marginals(smoothing=1.0), "smoothing.*method='likelihood'"),
-    ("validation", lambda: by_marginals(validation=0.5), "validation.*method='likelihood'"),
-    ("validation rows", lambda: by_marginals(validation=ROWS), "method='likelihood'"),
-    ("n_init", lambda: by_marginals(n_init=2), "n_init.*method='likelihood'"),
-    ("n_average", lambda: by_marginals(n_average=2), "n_average.*method='likelihood'"),
+    ("validation", lambda: by_marginals(validation=1), "validation .*fraction.*not 1"),
+    ("validation cells", lambda: by_marginals(validation=MASK), "no cell of the validation part"),
+    ("n_starts", lambda: by_marginals(n_starts=2), "n_starts.*objective 'likelihood'"),
+    ("n_average", lambda: by_marginals(n_average=2), "n_average.*objective 'likelihood'"),
     ("start at rows", lambda: by_marginals(start="rows"), "start .*'rows'"),
     ("order 0", lambda: by_marginals(order=0), "order .*not 0"),
     ("order too large", lambda: by_marginals(order=3), "order 3 need 3 variables; there are 2"),
     ("callback", lambda: by_marginals(callback=3), "callback .*callable.*3"),
     ("weights all zero", lambda: by_marginals(sample_weight=[0, 0, 0]), "all sample weights are"),
 )
-def test_what_only_likelihood_can_do_is_refused_by_marginals(call, message):
+def test_a_coupled_fit_that_makes_no_sense_is_refused(call, message):
+    assert_refused(call, message)
+
+
+def elsewhere(source=None, **options):
+    """Fit rows that are not in memory: batches."""
+    return fit_rows([ROWS] if source is None else source, **options)
+
+
+@cases(
+    ("validation", lambda: elsewhere(validation=0.5), "validation does not apply to rows that"),
+    ("n_starts", lambda: elsewhere(n_starts=2), "n_starts does not apply to rows that"),
+    ("n_average", lambda: elsewhere(n_average=2), "n_average does not apply to rows that"),
+    ("bandwidth", lambda: elsewhere(bandwidth=1.0), "bandwidth does not apply to rows that"),
+    ("sample weights", lambda: elsewhere(sample_weight=[1] * 3), "sample_weight does not apply to"),
+    ("bins", lambda: elsewhere(bins=3, domain=None), "bins does not apply to batches"),
+    ("once", lambda: elsewhere(iter([ROWS]), validation=0.5), "rows that come once: leave it out"),
+    ("start", lambda: elsewhere(start="algebraic"), "start .*'algebraic'"),
+    ("rank", lambda: elsewhere(rank=0), "rank .*not 0"),
+    ("unknown level", lambda: elsewhere([ROWS, [[0, 9]]]), "batch 1: column 'b' holds 9 in row 0"),
+    (
+        "coupled validation",
+        lambda: elsewhere(objective="marginals", validation=0.5),
+        "validation does not apply to rows that are counted",
+    ),
+)
+def test_what_needs_all_rows_in_memory_is_refused_elsewhere(call, message):
     assert_refused(call, message)
 
 
@@ -402,7 +433,7 @@ class TestOddRowsAreFitted:
 
 
 def choose(ranks=(1, 2), criterion="bic", rows=ROWS, **options):
-    return jp.choose_rank(rows, ranks, criterion, **({"domain": DOMAIN} | options))
+    return jp.choose_rank(rows, ranks, criterion, **settings(**{"domain": DOMAIN} | options))
 
 
 def folds(**options):
@@ -417,7 +448,7 @@ def folds(**options):
     ("one rank", lambda: choose(3), "ranks must be a list .*not 3"),
     ("rank None", lambda: choose(None), "ranks must be a list .*not None"),
     ("ranks of None", lambda: choose([None]), "rank .*None"),
-    ("ranks of truth values", lambda: choose([True]), "rank .*True"),
+    ("ranks of booleans", lambda: choose([True]), "rank .*True"),
     ("criterion", lambda: choose(criterion="magic"), "criterion .*'magic'"),
     ("criterion in capitals", lambda: choose(criterion="BIC"), "criterion .*'BIC'"),
     ("criterion of an array", lambda: choose(criterion=np.ones(2)), "criterion .*array"),
@@ -427,7 +458,7 @@ def folds(**options):
     ("folds no integer", lambda: folds(n_folds=2.5), "n_folds .*2.5"),
     ("rows for a criterion", lambda: choose(validation=ROWS), "criterion='validation'"),
     ("validation of no cell", lambda: folds(validation=NOTHING), "no held-out row"),
-    ("validation as a part", lambda: folds(validation=0.2), "not float"),
+    ("validation as a part", lambda: folds(validation=2.0), "both sides, not 2"),
     ("validation unknown", lambda: folds(validation=[[0, 9]]), "'b' holds 9 in row 0"),
     ("no rows", lambda: choose(rows=np.zeros((0, 2))), "empty"),
     ("a column without a cell", lambda: choose(rows=UNSEEN), "'b' has no observed cell"),

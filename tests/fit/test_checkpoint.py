@@ -13,17 +13,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from jointpmf.fit.plan import FitPlan
 from safetensors.numpy import load_file
 
 import jointpmf as jp
 from jointpmf.command.main import main
 from jointpmf.errors import CheckpointError
 from jointpmf.fit import checkpoint
-from jointpmf.fit.rows import loop_options
-from jointpmf.fit.settings import Checkpoint
+from jointpmf.fit.checkpoint import SavedFit
+from jointpmf.fit.likelihood import EMFit
+from jointpmf.fit.settings import Effort, Kinds
 from jointpmf.marginals.tables import TableLimits
 from jointpmf.rows import parts
+from jointpmf.solvers.loop import Loop
+from support.small_fits import settings
 
 DOMAIN = jp.Domain.of_sizes([4, 3, 5, 4, 3, 4])
 TRUTH = jp.random_pmf(DOMAIN, rank=4, random_state=0)
@@ -38,21 +40,36 @@ WEIGHTS = np.linspace(0.5, 2, len(ROWS))
 HIDDEN = np.random.default_rng(3).random(ROWS.shape) < 0.2
 
 
-def rows_fit(**how):
-    return lambda **options: jp.fit_rows(
-        ROWS, 4, **({"domain": DOMAIN, "random_state": 0, "max_iter": 60} | how | options)
-    )
+def rows_fit(rank=4, source=None, **how):
+    def fit(**options):
+        table = ROWS if source is None else source()
+        options = {"domain": DOMAIN, "random_state": 0, "max_iter": 60} | how | options
+        return jp.fit_rows(table, rank, **settings(**options))
+
+    return fit
 
 
-def marginals_fit(**how):
-    return lambda **options: jp.fit_marginals(
-        TRIPLES, 4, **({"random_state": 0, "max_iter": 80} | how | options)
-    )
+def marginals_fit(rank=4, marginals=TRIPLES, **how):
+    def fit(**options):
+        options = {"random_state": 0, "max_iter": 80} | how | options
+        return jp.fit_marginals(marginals, rank, **settings(**options))
+
+    return fit
+
+
+def every(n_iter, folder):
+    """Return a checkpoint that is written however little time has passed."""
+    return jp.Checkpoint(folder, every=n_iter, seconds=0.0)
 
 
 def misfit(pmf):
     return -float(pmf.log_probability(OTHER_ROWS).mean())
 
+
+FEW_KINDS = Kinds(
+    row_ranks=(4,), factor_ranks=(8,), row_bandwidths=(0.6, 0.0), factor_bandwidths=(0.4,)
+)
+SMALL = Effort(sample_rows=100, step_rows=50, block_bytes=2000)
 
 FITS = {
     "rows": rows_fit(start="rows"),
@@ -65,9 +82,9 @@ FITS = {
     "validation by cells": rows_fit(start="rows", validation=HIDDEN, scoring="error"),
     "bandwidth": rows_fit(start="rows", bandwidth=0.5),
     "bandwidth and validation": rows_fit(start="factors", bandwidth=0.5, validation=0.2),
-    "several starts": rows_fit(n_init=3, start="random"),
+    "several starts": rows_fit(n_starts=3, start="random"),
     "an average": rows_fit(n_average=3, validation=0.2, smoothing=0.5),
-    "counted triples": rows_fit(method="marginals"),
+    "counted triples": rows_fit(objective="marginals"),
     "marginals": marginals_fit(),
     "marginals, random start": marginals_fit(start="random"),
     "marginals, given start": marginals_fit(start=jp.random_pmf(DOMAIN, 4, 5)),
@@ -77,9 +94,18 @@ FITS = {
     "aoadmm, validation": marginals_fit(method="aoadmm", start="random", validation=misfit),
     "newton": marginals_fit(method="newton"),
     "newton, random start": marginals_fit(method="newton", start="random"),
-    "rank by the marginals": lambda **options: jp.fit_marginals_auto(
-        FEW_TRIPLES, **({"random_state": 0} | options)
+    "rank by the marginals": marginals_fit("auto", FEW_TRIPLES),
+    "implicit marginals": rows_fit(objective=jp.Coupled(is_implicit=True), max_iter=20),
+    "implicit marginals, validation": rows_fit(
+        objective=jp.Coupled(is_implicit=True), validation=0.2, max_iter=20
     ),
+    "rank by counted triples": rows_fit("auto", objective="marginals"),
+    "rank by rows": rows_fit("auto", kinds=Kinds(ranks=(1, 2)), n_average=2, max_iter=20),
+    "rank by cells": rows_fit("auto", validation=HIDDEN, kinds=FEW_KINDS, n_average=2, max_iter=20),
+    "batches": rows_fit(source=lambda: np.array_split(ROWS, 3), effort=SMALL),
+    "counted batches": rows_fit(source=lambda: np.array_split(ROWS, 3), objective="marginals"),
+    "a callable": rows_fit(source=lambda: lambda: iter(np.array_split(ROWS, 3)), effort=SMALL),
+    "rows that come once": rows_fit(source=lambda: iter(np.array_split(ROWS, 3))),
 }
 
 
@@ -87,12 +113,6 @@ FITS = {
 def undisturbed(name):
     """Return a fit that nothing ends."""
     return FITS[name]()
-
-
-@pytest.fixture
-def eager(monkeypatch):
-    """Write whenever the iterations say so, however little time has passed."""
-    monkeypatch.setattr(checkpoint, "MIN_SECONDS", 0.0)
 
 
 class Crash(Exception):
@@ -158,27 +178,31 @@ def assert_refused(fit, folder, message, **options):
 class TestGoingOn:
     @pytest.mark.parametrize("name", FITS)
     @pytest.mark.parametrize(
-        ("how", "n_iter", "every"),
+        ("how", "n_iter", "n_between"),
         [(Crash, 9, 4), (KeyboardInterrupt, 7, 1000), (True, 11, 3)],
         ids=["crash", "ctrl-c", "callback"],
     )
-    def test_the_same_bits(self, eager, tmp_path, name, how, n_iter, every):
-        options = {"checkpoint": tmp_path / "c", "checkpoint_every": every}
-        solution, n_ended = in_pieces(FITS[name], n_iter, how, **options)
+    def test_the_same_bits(self, tmp_path, name, how, n_iter, n_between):
+        kept = {"checkpoint": every(n_between, tmp_path / "c")}
+        solution, n_ended = in_pieces(FITS[name], n_iter, how, **kept)
         assert n_ended or solution.n_iter < n_iter
-        assert_same(solution, undisturbed(name))
+        if "implicit" in name:  # marginals are summed afresh in each sweep of a fit that is saved
+            assert_same(solution, FITS[name](checkpoint=every(1000, tmp_path / "whole")))
+        else:
+            assert_same(solution, undisturbed(name))
 
-    def test_most_of_these_fits_were_ended_several_times(self, eager, tmp_path):
+    def test_most_of_these_fits_were_ended_several_times(self, tmp_path):
         ended = {
-            name: in_pieces(FITS[name], 9, Crash, checkpoint=tmp_path / name, checkpoint_every=4)[1]
+            name: in_pieces(FITS[name], 9, Crash, checkpoint=every(4, tmp_path / name))[1]
             for name in ("rows", "several starts", "marginals", "aoadmm", "newton")
         }
         assert min(ended.values()) >= 2, ended
 
-    def test_rank_by_what_is_held_out(self, eager, tmp_path, monkeypatch):
-        """It has no callback, so the writing itself crashes."""
-        whole = jp.fit_auto(ROWS, domain=DOMAIN, random_state=0)
-        write, n_left = Checkpoint._write_runs, [0]
+    def test_rank_by_what_is_held_out(self, tmp_path, monkeypatch):
+        """Here the writing itself crashes, in whatever run."""
+        fit = rows_fit("auto", max_iter=None)
+        whole = fit()
+        write, n_left = SavedFit._write_runs, [0]
 
         def write_and_crash(self, runs):
             write(self, runs)
@@ -186,17 +210,16 @@ class TestGoingOn:
             if n_left[0] == 0:
                 raise Crash
 
-        monkeypatch.setattr(Checkpoint, "_write_runs", write_and_crash)
+        monkeypatch.setattr(SavedFit, "_write_runs", write_and_crash)
         for n_writes in (1, 30, 2):
             n_left[0] = n_writes
             with pytest.raises(Crash):
-                jp.fit_auto(ROWS, domain=DOMAIN, random_state=0, checkpoint=tmp_path)
-        solution = jp.fit_auto(ROWS, domain=DOMAIN, random_state=0, checkpoint=tmp_path)
-        assert_same(solution, whole)
+                fit(checkpoint=every(10, tmp_path))
+        assert_same(fit(checkpoint=every(10, tmp_path)), whole)
 
     @pytest.mark.parametrize("name", ["the best of many starts", "an average", "marginals"])
-    def test_a_finished_fit_is_returned_without_an_iteration(self, eager, tmp_path, name):
-        first = FITS[name](checkpoint=tmp_path)
+    def test_a_finished_fit_is_returned_without_an_iteration(self, tmp_path, name):
+        first = FITS[name](checkpoint=every(10, tmp_path))
         before = content_of(tmp_path)
         again = FITS[name](checkpoint=tmp_path, callback=ending_after(1, Crash))
         assert_same(again, first)
@@ -204,19 +227,19 @@ class TestGoingOn:
         assert content_of(tmp_path) == before
 
     @pytest.mark.parametrize("name", ["the best of many starts", "an average", "marginals"])
-    def test_runs_that_are_not_there_are_made_again(self, eager, tmp_path, name):
-        whole = FITS[name](checkpoint=tmp_path)
+    def test_runs_that_are_not_there_are_made_again(self, tmp_path, name):
+        whole = FITS[name](checkpoint=every(10, tmp_path))
         runs = sorted(tmp_path.glob("runs-*"))
         assert len(runs) > 1
         for run in runs[::2]:
             run.unlink()
-        assert_same(FITS[name](checkpoint=tmp_path), whole)
+        assert_same(FITS[name](checkpoint=every(10, tmp_path)), whole)
         assert sorted(tmp_path.glob("runs-*")) == runs
 
-    def test_what_a_kill_left_half_written_is_not_read(self, eager, tmp_path):
+    def test_what_a_kill_left_half_written_is_not_read(self, tmp_path):
         (tmp_path / ".checkpoint.safetensors.7.tmp").write_bytes(b"half")
         (tmp_path / ".runs-0001.safetensors.7.tmp").write_bytes(b"half")
-        assert_same(FITS["rows"](checkpoint=tmp_path), FITS["rows"]())
+        assert_same(FITS["rows"](checkpoint=every(10, tmp_path)), FITS["rows"]())
 
     @pytest.mark.parametrize("name", ["rows", "aoadmm", "newton", "marginals"])
     def test_ctrl_c_loses_no_iteration(self, tmp_path, name):
@@ -243,10 +266,10 @@ class TestGoingOn:
         assert (stopped.status, stopped.n_iter) == (jp.Status.STOPPED, 39 // 7)
         assert_same(FITS["aoadmm"](checkpoint=tmp_path), FITS["aoadmm"]())
 
-    def test_ctrl_c_while_starts_are_tried(self, eager, tmp_path, monkeypatch):
+    def test_ctrl_c_while_starts_are_tried(self, tmp_path, monkeypatch):
         """What is returned then are runs that an undisturbed fit does not have."""
         fit, whole = FITS["the best of many starts"], FITS["the best of many starts"]()
-        write, n_written = Checkpoint._write_runs, [0]
+        write, n_written = SavedFit._write_runs, [0]
 
         def interrupted(self, runs):
             write(self, runs)
@@ -254,27 +277,25 @@ class TestGoingOn:
             if n_written[0] in (20, 60):
                 raise KeyboardInterrupt
 
-        monkeypatch.setattr(Checkpoint, "_write_runs", interrupted)
-        assert fit(checkpoint=tmp_path).status is jp.Status.STOPPED
-        assert fit(checkpoint=tmp_path).status is jp.Status.STOPPED
-        assert_same(fit(checkpoint=tmp_path), whole)
+        monkeypatch.setattr(SavedFit, "_write_runs", interrupted)
+        kept = every(10, tmp_path)
+        assert fit(checkpoint=kept).status is jp.Status.STOPPED
+        assert fit(checkpoint=kept).status is jp.Status.STOPPED
+        assert_same(fit(checkpoint=kept), whole)
 
-    def test_rows_in_parts(self, eager, tmp_path):
+    def test_rows_in_parts(self, tmp_path):
         codes = jp.encode(ROWS, DOMAIN)
         pieces = [jp.Codes(DOMAIN, codes.array[k::3]) for k in range(3)]
         rows = parts.PartedRows(InMemory([parts.Part.of_codes(k, p) for k, p in enumerate(pieces)]))
 
-        def fit(callback=None, checkpoint=None, checkpoint_every=10):
-            options = loop_options(80, 0.0) | {"callback": callback}
-            generator = np.random.default_rng(0)
+        def fit(callback=None, checkpoint=None):
+            generator, saved = np.random.default_rng(0), None
             if checkpoint is not None:
-                identity = {"table": rows.digest}
-                saved = Checkpoint(checkpoint, checkpoint_every, identity, 0)
-                options["checkpoint"], generator = saved, saved.generator
-            plan = FitPlan(4, "auto", 0.0, "uniform", options)
-            return parts.fit_parted_rows(rows, plan, generator)
+                saved = SavedFit(checkpoint, {"table": rows.digest}, 0)
+                generator = saved.generator
+            return EMFit(4, Loop(80, 0.0, callback, saved)).run(rows, generator)
 
-        solution, n_ended = in_pieces(fit, 9, Crash, checkpoint=tmp_path, checkpoint_every=4)
+        solution, n_ended = in_pieces(fit, 9, Crash, checkpoint=every(4, tmp_path))
         assert n_ended > 2
         assert_same(solution, fit())
 
@@ -304,9 +325,9 @@ def test_the_digest_of_rows_in_parts_tells_tables_apart():
 
 
 class TestSeeds:
-    def test_without_one_the_drawn_seed_is_kept(self, eager, tmp_path):
+    def test_without_one_the_drawn_seed_is_kept(self, tmp_path):
         fit = rows_fit(start="random", random_state=None, tol=0.0)
-        first, _ = in_pieces(fit, 9, Crash, checkpoint=tmp_path / "a", checkpoint_every=4)
+        first, _ = in_pieces(fit, 9, Crash, checkpoint=every(4, tmp_path / "a"))
         assert_same(fit(checkpoint=tmp_path / "a"), first)
         for run in (tmp_path / "a").glob("runs-*"):
             run.unlink()
@@ -314,7 +335,7 @@ class TestSeeds:
         assert fit(checkpoint=tmp_path / "b").objective != first.objective
 
     @pytest.mark.parametrize("kind", [np.random.PCG64, np.random.MT19937, np.random.Philox])
-    def test_a_generator_is_known_by_its_state(self, eager, tmp_path, kind):
+    def test_a_generator_is_known_by_its_state(self, tmp_path, kind):
         fit = rows_fit(start="random")
         whole, resumed = np.random.Generator(kind(7)), np.random.Generator(kind(7))
         first = fit(random_state=whole)
@@ -325,10 +346,10 @@ class TestSeeds:
 
 
 @pytest.fixture
-def used(eager, tmp_path):
+def used(tmp_path):
     """A folder with the checkpoint of a fit that was ended in the middle."""
     folder = tmp_path / "used"
-    FITS["rows"](checkpoint=folder, callback=ending_after(5, KeyboardInterrupt))
+    FITS["rows"](checkpoint=every(10, folder), callback=ending_after(5, KeyboardInterrupt))
     assert set(content_of(folder)) == {"checkpoint.safetensors", "runs-0001.safetensors"}
     return folder
 
@@ -349,13 +370,14 @@ class TestAnotherFit:
         [
             ({"max_iter": 61}, "max_iter: 60, not 61"),
             ({"tol": 1e-3}, "tol: 1e-10, not 0.001"),
-            ({"start": "random"}, "start: 'rows', not 'random'"),
-            ({"start": TRUTH}, "start: not the same"),
-            ({"smoothing": 0.5}, r"smoothing: 0\.0, not 0\.5"),
-            ({"towards": "marginal"}, "towards: 'uniform', not 'marginal'"),
-            ({"bandwidth": 1.0}, r"bandwidth: 0\.0, not 1\.0"),
-            ({"n_init": 2}, "n_init: 1, not 2"),
-            ({"n_average": 2}, "n_average: 1, not 2"),
+            ({"start": "random"}, r"search\.start: 'rows', not 'random'"),
+            ({"start": TRUTH}, r"search\.start: not the same"),
+            ({"smoothing": 0.5}, r"objective\.smoothing: None, not 0\.5"),
+            ({"towards": "marginal"}, r"objective\.towards: None, not 'marginal'"),
+            ({"bandwidth": 1.0}, r"objective\.bandwidth: 0\.0, not 1\.0"),
+            ({"n_starts": 2}, r"search\.n_starts: 1, not 2"),
+            ({"n_average": 2}, r"search\.n_average: None, not 2"),
+            ({"effort": SMALL}, r"search\.effort\.sample_rows: 50000, not 100; "),
             ({"validation": 0.5}, r"validation: None, not 0\.5"),
             ({"validation": OTHER_ROWS}, "validation: not the same"),
             ({"validation": HIDDEN}, "validation: not the same"),
@@ -363,7 +385,9 @@ class TestAnotherFit:
             ({"random_state": 1}, "random_state: not the same"),
             ({"random_state": None}, "random_state: not the same"),
             ({"domain": renamed(DOMAIN)}, "table: not the same"),
-            ({"method": "marginals"}, "function: 'fit_rows', not 'fit_marginals'"),
+            ({"validation": jp.HiddenCells(0.2)}, r"validation\.kind: None, not 'HiddenCells'; "),
+            ({"validation": misfit}, "validation: None, not True"),
+            ({"objective": jp.Coupled()}, "objective.kind: 'Likelihood', not 'Coupled'"),
             ({"max_iter": 9, "tol": 1.0}, "max_iter: 60, not 9; tol: 1e-10, not 1"),
         ],
     )
@@ -374,13 +398,11 @@ class TestAnotherFit:
     @pytest.mark.parametrize("rows", [changed_rows(0, 0), changed_rows(-1, 5), ROWS[:-1]])
     def test_another_table(self, used, rows):
         with pytest.raises(jp.JointPMFError, match="table: not the same"):
-            jp.fit_rows(
-                rows, 4, domain=DOMAIN, random_state=0, max_iter=60, start="rows", checkpoint=used
-            )
+            rows_fit(source=lambda: rows, start="rows")(checkpoint=used)
 
     def test_another_rank_and_how_often_to_write(self, used):
         assert_refused(lambda **o: jp.fit_rows(ROWS, 5, domain=DOMAIN, **o), used, "rank: 4")
-        assert FITS["rows"](checkpoint=used, checkpoint_every=3).n_iter > 5
+        assert FITS["rows"](checkpoint=jp.Checkpoint(used, every=3)).n_iter > 5
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -391,12 +413,12 @@ class TestAnotherFit:
             ({"tol": 0.0}, "tol: "),
         ],
     )
-    def test_other_options_of_marginals(self, eager, tmp_path, options, message):
+    def test_other_options_of_marginals(self, tmp_path, options, message):
         FITS["marginals"](checkpoint=tmp_path)
         assert_refused(FITS["marginals"], tmp_path, message, **options)
 
     @pytest.mark.parametrize("sparse", [False, True])
-    def test_other_marginals(self, eager, tmp_path, sparse):
+    def test_other_marginals(self, tmp_path, sparse):
         limits = TableLimits(sparse_below=2.0, smallest_sparse=1) if sparse else TableLimits()
         folders = tmp_path / "a", tmp_path / "b"
         for folder, rows in zip(folders, (ROWS, changed_rows(0, 0)), strict=True):
@@ -407,11 +429,11 @@ class TestAnotherFit:
         with pytest.raises(jp.JointPMFError, match="marginals: not the same"):
             jp.fit_marginals(triples, 4, random_state=0, checkpoint=folders[0])
 
-    def test_levels_may_be_called_otherwise_but_not_have_other_values(self, eager, tmp_path):
+    def test_levels_may_be_called_otherwise_but_not_have_other_values(self, tmp_path):
         def fit(name, values=None, **options):
             domain = jp.Domain([jp.Variable("x", (name, "b", "c"), values), DOMAIN["x1"]])
             rows = jp.Codes(domain, OTHER_ROWS[:, [1, 4]])
-            return jp.fit_rows(rows, 2, start="rows", random_state=0, **options)
+            return rows_fit(2, lambda: rows, domain=None, start="rows")(**options)
 
         first = fit("a", checkpoint=tmp_path)
         again = fit("A", checkpoint=tmp_path)
@@ -471,12 +493,12 @@ class TestDamage:
         assert_refused(FITS["rows"], used, "runs-0001.safetensors is not a checkpoint")
 
     def test_a_run_of_another_fit(self, used, tmp_path):
-        FITS["newton"](checkpoint=tmp_path / "other")
+        FITS["newton"](checkpoint=every(10, tmp_path / "other"))
         os.replace(tmp_path / "other" / "runs-0001.safetensors", used / "runs-0001.safetensors")
         assert_refused(FITS["rows"], used, "runs-0001.safetensors belongs to another fit")
 
-    def test_a_run_in_the_place_of_another(self, eager, tmp_path):
-        FITS["several starts"](checkpoint=tmp_path)
+    def test_a_run_in_the_place_of_another(self, tmp_path):
+        FITS["several starts"](checkpoint=every(10, tmp_path))
         texts, arrays = checkpoint._read(tmp_path / "runs-0002.safetensors")
         arrays = {name.replace("2.", "1.", 1): array for name, array in arrays.items()}
         checkpoint._write(tmp_path / "runs-0001.safetensors", {"of": texts["of"]}, arrays)
@@ -528,19 +550,19 @@ class TestPlaces:
             assert_refused(FITS[name], tmp_path, message)
 
     @pytest.mark.parametrize(
-        ("folder", "every", "message"),
+        ("folder", "often", "message"),
         [
             (5, 10, "the checkpoint must be a folder, not 5"),
             (b"bytes", 10, "the checkpoint must be a folder"),
             ("null\0", 10, "null"),
-            ("fine", 0, "checkpoint_every must be a whole number of at least 1, not 0"),
-            ("fine", 2.5, r"checkpoint_every .* not 2\.5"),
+            ("fine", 0, "every must be a whole number of at least 1, not 0"),
+            ("fine", 2.5, r"every .* not 2\.5"),
         ],
     )
-    def test_what_is_no_folder_and_no_number(self, tmp_path, monkeypatch, folder, every, message):
+    def test_what_is_no_folder_and_no_number(self, tmp_path, monkeypatch, folder, often, message):
         monkeypatch.chdir(tmp_path)
         with pytest.raises(jp.JointPMFError, match=message):
-            FITS["rows"](checkpoint=folder, checkpoint_every=every)
+            FITS["rows"](checkpoint=jp.Checkpoint(folder, every=often))
         assert content_of(tmp_path) == {}
 
     def test_other_bad_input_leaves_no_folder(self, tmp_path):
@@ -550,7 +572,9 @@ class TestPlaces:
             (FITS["rows"], {"random_state": "x"}),
             (FITS["marginals"], {"start": "magic"}),
             (FITS["marginals"], {"weighting": "magic"}),
-            (lambda **options: jp.fit_marginals_auto([1], **options), {}),
+            (marginals_fit("auto", [1]), {}),
+            (FITS["rank by rows"], {"sample_weight": [1.0]}),
+            (FITS["batches"], {"validation": 0.2}),
         ):
             with pytest.raises(jp.JointPMFError):
                 fit(checkpoint=tmp_path / "c", **wrong)
@@ -561,19 +585,17 @@ FILLING = """
 import resource, signal, sys
 sys.path[:0] = {paths!r}
 import test_checkpoint as t
-from jointpmf.fit import checkpoint
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-checkpoint.MIN_SECONDS = 0.0
 resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500))
-t.FITS[{name!r}](checkpoint={folder!r})
+t.FITS[{name!r}](checkpoint=t.every(10, {folder!r}))
 """
 
 
 class TestFullDisk:
     @pytest.mark.parametrize("name", ["rows", "the best of many starts"])
-    def test_the_old_checkpoint_stays(self, eager, tmp_path, name):
+    def test_the_old_checkpoint_stays(self, tmp_path, name):
         folder = tmp_path / "c"
-        in_pieces(FITS[name], 5, True, checkpoint=folder)
+        in_pieces(FITS[name], 5, True, checkpoint=every(10, folder))
         (folder / "runs-0001.safetensors").unlink()
         before = content_of(folder)
         code = FILLING.format(
@@ -588,7 +610,7 @@ class TestFullDisk:
         assert_same(FITS[name](checkpoint=folder), FITS[name]())
 
     @pytest.mark.parametrize("name", ["several starts", "an average", "the best of many starts"])
-    def test_it_does_not_count_as_a_start_that_failed(self, eager, tmp_path, monkeypatch, name):
+    def test_it_does_not_count_as_a_start_that_failed(self, tmp_path, monkeypatch, name):
         """Else the fit would go on without that start, to another result."""
         write, n_written = checkpoint._write, [0]
 
@@ -600,14 +622,14 @@ class TestFullDisk:
 
         monkeypatch.setattr(checkpoint, "_write", full_once)
         with pytest.raises(CheckpointError, match="No space left on device"):
-            FITS[name](checkpoint=tmp_path, checkpoint_every=1)
+            FITS[name](checkpoint=every(1, tmp_path))
         assert_same(FITS[name](checkpoint=tmp_path), FITS[name]())
 
     def test_at_the_end_it_is_only_a_warning(self, tmp_path, monkeypatch, caplog):
         def full(self, runs):
             raise CheckpointError("cannot write runs-0001: No space left on device")
 
-        monkeypatch.setattr(Checkpoint, "_write_runs", full)
+        monkeypatch.setattr(SavedFit, "_write_runs", full)
         stopped = FITS["rows"](checkpoint=tmp_path, callback=ending_after(5, KeyboardInterrupt))
         assert (stopped.status, stopped.n_iter) == (jp.Status.STOPPED, 5)
         assert "No space left on device" in caplog.text
@@ -619,13 +641,13 @@ def run(command, **options):
 
 
 class TestCost:
-    def test_a_short_fit_writes_nothing_but_what_it_is(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(checkpoint, "MIN_SECONDS", 1000.0)
+    def test_a_short_fit_writes_nothing_but_what_it_is(self, tmp_path):
         for name in ("the best of many starts", "an average", "marginals"):
-            assert_same(FITS[name](checkpoint=tmp_path / name), FITS[name]())
+            kept = jp.Checkpoint(tmp_path / name, seconds=1000.0)
+            assert_same(FITS[name](checkpoint=kept), FITS[name]())
             assert set(content_of(tmp_path / name)) == {"checkpoint.safetensors"}
 
-    def test_it_is_written_every_so_many_iterations(self, eager, tmp_path, monkeypatch):
+    def test_it_is_written_every_so_many_iterations(self, tmp_path, monkeypatch):
         written = []
         write = checkpoint.SavedRun.write
         monkeypatch.setattr(
@@ -636,7 +658,7 @@ class TestCost:
                 write(self, iteration, arrays),
             ),
         )
-        n_iter = FITS["rows"](checkpoint=tmp_path, checkpoint_every=7).n_iter
+        n_iter = FITS["rows"](checkpoint=every(7, tmp_path)).n_iter
         assert written == [*range(7, n_iter, 7), n_iter]
 
     def test_without_a_checkpoint_no_memory_is_kept(self, monkeypatch):
@@ -685,7 +707,7 @@ def test_the_files_are_what_their_description_says(used):
         assert stored == digest.hexdigest()
         assert (metadata["format"], metadata["version"]) == ("jointpmf checkpoint", "1")
     fit = json.loads(read_metadata(used / "checkpoint.safetensors")["fit"])
-    assert (fit["rank"], fit["max_iter"], fit["start"]) == (4, 60, "rows")
+    assert (fit["rank"], fit["max_iter"], fit["search"]["start"]) == (4, 60, "rows")
     tensors = load_file(used / "runs-0001.safetensors")
     assert tensors["1.history"].shape == (6, 5)
     assert tensors["1.weights"].shape == (4,)
@@ -700,10 +722,7 @@ def read_metadata(path):
     return json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
 
 
-COMMAND = (
-    "from jointpmf.fit import checkpoint; checkpoint.MIN_SECONDS = 0.0\n"
-    "from jointpmf.command.main import main; main()"
-)
+COMMAND = "from jointpmf.command.main import main; main()"
 
 
 @pytest.fixture(scope="module")

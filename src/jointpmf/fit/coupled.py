@@ -176,10 +176,11 @@ def _n_starts(problem: Problem) -> int:
 
 
 def _score_of(problem: Problem, held_out: Validation | None) -> Callable[[Solution], float]:
-    """Return what tells the better of two fits; an estimated norm does not matter for it."""
+    """Return what tells the better of two fits; where the norm is estimated, one for both."""
     if held_out is not None or isinstance(problem, CoupledLeastSquares):
         return lambda solution: solution.objective
-    return lambda solution: problem.relative_cost(Point.of_pmf(solution.pmf))
+    half = 0.5 * problem.norm
+    return lambda solution: half + problem.relative_cost(Point.of_pmf(solution.pmf))
 
 
 def _agree(problem: Problem, trials: Trials[Start]) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpstrf
 
 from jointpmf.compiled.cells import cell_dtype
-from jointpmf.compiled.panels import LANES
+from jointpmf.compiled.jit import LANES
 from jointpmf.data.codes import Codes, code_dtype
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, one_of, whole_number

@@ -225,8 +225,9 @@ class _Fitting:
         if reading.is_read_once:
             self._check_in_memory("rows that come once")
             generator, runs = self._generator_and_runs({"table": "rows that come once"})
-            fit = self._em_fit(domain, runs)
-            return self._told(fit.run_once(Stream(reading), generator), FittedTo("rows"))
+            stream = Stream(reading)
+            found = self._em_fit(domain, runs).run_once(stream, generator)
+            return self._told(found, FittedTo("rows", n_rows=stream.n_rows))
         if room is not None:
             room.check_model(domain, asked.rank or 1)
         with self._kept(reading, room) as source:

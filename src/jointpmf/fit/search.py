@@ -119,6 +119,6 @@ class Trials(Generic[K]):
         """Yield the fits whose score is the best but for a tolerance, which may be a part of it."""
         scores = [self.score(solution) for solution in self.solutions]
         least = min(scores)
-        most = (1 + tolerance) * least if relative else least + tolerance
+        most = least + tolerance * (abs(least) if relative else 1.0)
         pairs = zip(self.found, scores, strict=True)
         return (trial for trial, score in pairs if score <= most)

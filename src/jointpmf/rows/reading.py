@@ -211,6 +211,8 @@ class Stream:
 
     def __init__(self, reading: Reading) -> None:
         self.domain = reading.domain
+        self.n_rows = 0
+        """How many rows were taken so far."""
         self._batches = reading.codes()
         self._waiting: list[np.ndarray] = []
 
@@ -226,4 +228,5 @@ class Stream:
         first, *others = self._waiting or [np.empty((0, len(self.domain)))]
         rows = np.concatenate([first, *others]) if others else first  # a large one is not copied
         self._waiting = [rows[n_rows:]] if len(rows) > n_rows else []
+        self.n_rows += min(len(rows), n_rows)
         return Codes(self.domain, rows[:n_rows])

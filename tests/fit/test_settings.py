@@ -1,0 +1,53 @@
+"""Settings are values: they compare by content, and refuse nonsense in one sentence."""
+
+import numpy as np
+import pytest
+
+import jointpmf as jp
+from jointpmf.fit.settings import Effort, checked_objective, checked_search
+
+
+def test_they_compare_by_content():
+    assert jp.Likelihood(smoothing=1) == jp.Likelihood(smoothing=1.0) != jp.Likelihood()
+    assert jp.Search(n_starts=2) == jp.Search(n_starts=2) != jp.Search()
+    assert jp.Coupled(2) != jp.Coupled(3)
+
+
+def test_words_are_settings_with_their_defaults():
+    assert checked_objective("likelihood") == jp.Likelihood()
+    assert checked_objective("marginals") == jp.Coupled()
+    assert checked_search(None) == jp.Search()
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: jp.Likelihood(smoothing=-1), "smoothing must be a number of at least 0, not -1"),
+        (lambda: jp.Likelihood(towards="mean"), "towards must be 'uniform' or 'marginal'"),
+        (lambda: jp.Likelihood(bandwidth=None), "bandwidth must be a number of at least 0"),
+        (lambda: jp.Likelihood(emphasis=0), "emphasis must be a whole number of at least 1"),
+        (lambda: jp.Coupled(0), "the order must be a whole number of at least 1, not 0"),
+        (lambda: jp.Coupled(is_implicit="yes"), "is_implicit must be a bool, not 'yes'"),
+        (lambda: jp.Search(n_starts=0), "n_starts must be a whole number of at least 1"),
+        (lambda: jp.Search(n_average=1.5), "n_average must be a whole number of at least 1"),
+        (lambda: jp.HiddenCells(0.1, "rmse"), "scoring must be 'likelihood' or 'error'"),
+        (lambda: jp.Checkpoint("c", every=0), "every must be a whole number of at least 1"),
+        (lambda: jp.Checkpoint("c", seconds=-1), "seconds must be a number of at least 0"),
+        (lambda: checked_objective("magic"), "objective must be 'likelihood', 'marginals', a Like"),
+        (lambda: checked_objective(np.ones(2)), "objective must be .* not array"),
+        (lambda: checked_search("random"), "search must be a Search, not 'random'"),
+    ],
+)
+def test_nonsense_is_refused(make, sentence):
+    with pytest.raises(jp.JointPMFError, match=sentence):
+        make()
+
+
+def test_a_large_table_gets_few_starts_on_a_part_of_its_rows():
+    effort = Effort()
+    assert effort.n_starts_and_rows(1000, 10_000, rank=1) == (1, 1000)
+    assert effort.n_starts_and_rows(1000, 10_000, rank=5) == (32, 1000)
+    assert effort.n_starts_and_rows(10**6, 10**8, rank=10) == (3, 19_996)
+    assert effort.n_starts_and_rows(10**6, 10**9, rank=100) == (3, 10_000)
+    assert effort.sample_size(5) == 50_000
+    assert effort.sample_size(10**4) == 1000
