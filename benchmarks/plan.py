@@ -17,7 +17,6 @@ from typing import Any
 
 import jointpmf as jp
 from benchmarks.measure import peak_bytes
-from jointpmf.fit.coupled import FEW_SWEEPS, MANY_PARAMETERS, MANY_SWEEPS
 from jointpmf.threads import n_threads
 
 RESULTS = Path(__file__).parent / "results"
@@ -52,12 +51,12 @@ def measured(case: tuple[int, int, int, int, str, int]) -> dict[str, float]:
     truth = jp.random_pmf(jp.Domain.of_sizes([levels] * n_variables), rank, random_state=0)
     codes = jp.Codes(truth.domain, truth.sample(n_rows, random_state=0, backend="codes"))
 
-    def fit(rows: jp.Codes, **options: Any) -> jp.Solution:
-        return jp.fit_rows(rows, rank, method=method, order=order, random_state=0, **options)
+    objective = jp.Likelihood() if method == "likelihood" else jp.Coupled(order)
 
-    n_parameters = rank * (1 + n_variables * levels)
-    few = 2 + (MANY_SWEEPS if n_parameters > MANY_PARAMETERS else FEW_SWEEPS)
-    few = 2 if method == "likelihood" else few
+    def fit(rows: jp.Codes, **options: Any) -> jp.Solution:
+        return jp.fit_rows(rows, rank, objective=objective, random_state=0, **options)
+
+    few = 2 if method == "likelihood" else 22  # a few steps after the sweeps of small models
     fit(jp.Codes(codes.domain, codes.array[:300]), max_iter=few)  # all is compiled by now
     begin = time.perf_counter()
     solution = fit(codes)

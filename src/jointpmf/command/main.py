@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -20,7 +20,7 @@ from jointpmf.errors import JointPMFError
 BAD_INPUT, INTERRUPTED = 2, 130
 """Exit codes; `fitting.NOT_CONVERGED` is another."""
 
-EXAMPLES = {
+_EXAMPLES: dict[Callable[..., Any], str] = {
     fitting.fit: 'fit survey.csv -o survey.safetensors --bins age=6 --drop "person"',
     asking.query: 'query survey.safetensors --of vote --given "age=<30|30..44"',
     pages.explore: "explore survey.safetensors --open",
@@ -41,7 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command, _example in EXAMPLES.items():
+for _command, _example in _EXAMPLES.items():
     app.command(epilog=f"Example:  jointpmf {_example}")(_command)
 
 

@@ -85,7 +85,7 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     60
     """
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     parameters: list[inspect.Parameter] = []
     for one in _parameters(command, hints):
         kind = groups.get(one.name)

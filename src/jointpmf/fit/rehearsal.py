@@ -1,0 +1,153 @@
+"""Fits that are begun on a small table, to see what they take: seconds, memory, starts."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from jointpmf.data.codes import Codes
+from jointpmf.domain import Domain
+from jointpmf.fit.coupled import CoupledFit, Problem
+from jointpmf.fit.likelihood import EMFit
+from jointpmf.fit.settings import Effort
+from jointpmf.marginals.marginal_set import MarginalSet
+from jointpmf.pmf import random_pmf
+from jointpmf.point import Point
+from jointpmf.rows.source import Table
+from jointpmf.rows.table import ColumnRows
+from jointpmf.solvers.em import EM
+from jointpmf.solvers.implicit import ImplicitLeastSquares
+from jointpmf.solvers.jacobian import can_be_decided
+from jointpmf.solvers.least_squares import CoupledLeastSquares
+from jointpmf.solvers.loop import Loop, Solver, State
+from jointpmf.solvers.methods import SweepsThenNewton, solver_of
+
+logger = logging.getLogger("jointpmf")
+
+T = TypeVar("T")
+
+_SEARCH_WORK, _SEARCH_SUBSETS = 2**19, 2000
+"""Cells times components, and subsets of the variables, for which a start is found."""
+
+
+class Cost(NamedTuple):
+    """Seconds before a start is looked for, of early and of late iterations; rows they pass."""
+
+    begin: float
+    early: float
+    late: float
+    kept: float
+    n_early: float = 0
+
+
+class Found(NamedTuple):
+    """What finding a start takes, and from how many of them a fit is run."""
+
+    seconds: float
+    memory: float
+    n_runs: int = 1
+
+
+def random_rows(n_variables: int, levels: int, rank: int, n_rows: int) -> Codes:
+    """Return rows of a random model, which repeat as rows do."""
+    model = random_pmf(Domain.of_sizes([levels] * n_variables), rank, 0)
+    return Codes(model.domain, model.sample(n_rows, random_state=0, backend="codes"))
+
+
+def traced(run: Callable[[], T]) -> tuple[T, int]:
+    """Return what a call returns, and the most memory that it held."""
+    was_tracing = tracemalloc.is_tracing()
+    tracemalloc.start()
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    found = run()
+    peak = tracemalloc.get_traced_memory()[1] - before
+    if not was_tracing:
+        tracemalloc.stop()
+    return found, peak
+
+
+def begin_likelihood(rank: int, codes: Codes) -> Cost:
+    """Read a table, and iterate EM on it."""
+    begun = time.perf_counter()
+    table = Table.of_codes(codes)
+    begin = time.perf_counter() - begun
+    em = EM(table, rank)
+    seconds, _ = _steps(em, em.start(Point.of_pmf(random_pmf(codes.domain, rank, 0))))
+    return Cost(begin, seconds, seconds, table.n_rows)
+
+
+def search_likelihood(rank: int, codes: Codes, kept: float) -> Found:
+    """Return what finding a start for `kept` distinct rows takes, by a search on few of them."""
+    count = max(_SEARCH_WORK // (len(codes.domain) * rank), 100 * rank)
+    table = Table.of_codes(Codes(codes.domain, codes.array[:count]))
+    few, real = Effort(work=0.0, rows_per_component=count), Effort()  # few starts, on all rows
+    fit = EMFit(rank, Loop(1, 1e-10), effort=few)
+    found, memory = traced(lambda: fit.run(table, np.random.default_rng(0)))
+    n_starts, n_rows = real.n_starts_and_rows(int(kept), int(kept) * len(codes.domain), rank)
+    n_starts += rank > 1  # the closed form
+    if found.n_starts <= few.fewest_starts and n_starts <= real.most_starts:
+        n_starts = found.n_starts  # two kinds agreed
+    more = n_rows / table.n_rows
+    return Found(more * found.history[0].seconds * n_starts / found.n_starts, more * memory)
+
+
+def begin_coupled(order: int, is_implicit: bool, rank: int, codes: Codes) -> Cost:
+    """Count a table, or read it, and iterate both methods on it."""
+    begun = time.perf_counter()
+    problem, _ = _problem(order, is_implicit, rank, codes)
+    begin = time.perf_counter() - begun
+    solver = solver_of("auto", problem)
+    assert isinstance(solver, SweepsThenNewton)
+    point = Point.of_pmf(random_pmf(codes.domain, rank, 0))
+    sweep, state = _steps(solver.aoadmm, solver.aoadmm.start(point))
+    step, _ = _steps(solver.newton, solver.newton.start(state.point))
+    return Cost(begin, sweep, step, codes.n_rows, solver.n_sweeps)
+
+
+def search_coupled(order: int, is_implicit: bool, rank: int, codes: Codes, _: float) -> Found:
+    """Return what finding a start takes, and telling whether the model is unique.
+
+    Of many variables some are tried: the time grows with the number of marginals.
+    """
+    width, more = len(codes.domain), 1.0
+    if can_be_decided(codes.domain, rank):
+        while math.comb(width, order) > _SEARCH_SUBSETS:
+            width -= 1
+        more = math.comb(len(codes.domain), order) / math.comb(width, order)
+    some = random_rows(width, codes.domain.sizes[0], rank, codes.n_rows)
+    problem, marginals = _problem(order, is_implicit, rank, some)
+    fit, begun = CoupledFit(Loop(0, 1e-10)), time.perf_counter()
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # a warning about this small table would mislead
+    try:
+        found, memory = traced(lambda: fit.run(problem, marginals, np.random.default_rng(0)))
+    finally:
+        logger.setLevel(level)
+    n_runs = min(found.n_starts, 2)  # mostly the first two agree
+    return Found(more * (time.perf_counter() - begun), more * memory, n_runs)
+
+
+def _problem(
+    order: int, is_implicit: bool, rank: int, codes: Codes
+) -> tuple[Problem, MarginalSet | None]:
+    if is_implicit:
+        return ImplicitLeastSquares(ColumnRows.of_codes(codes), rank, order), None
+    marginals = MarginalSet.from_table(codes, order)
+    return CoupledLeastSquares(marginals, rank, "counts"), marginals
+
+
+def _steps(solver: Solver, state: State) -> tuple[float, State]:
+    """Return the median time of a few iterations, and where they lead."""
+    times: list[float] = []
+    while len(times) < 2 or (sum(times) < 0.05 and len(times) < 20):
+        begun = time.perf_counter()
+        state = solver.step(state)
+        times.append(time.perf_counter() - begun)
+    return float(np.median(times)), state
