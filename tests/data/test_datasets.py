@@ -394,7 +394,9 @@ class TestDownload:
         assert os.listdir(tmp_path / "home") == []
 
     @pytest.mark.parametrize("in_cache", [True, False])
-    @pytest.mark.parametrize("content", [b"", SMALL[:100], SMALL[:-1] + b"x"])
+    @pytest.mark.parametrize(
+        "content", [b"", SMALL[:100], SMALL[:-1] + b"x"], ids=["empty", "cut", "changed"]
+    )
     def test_a_half_written_file_is_downloaded_again(
         self, monkeypatch, tmp_path, content, in_cache
     ):
