@@ -1,9 +1,13 @@
 """The contract of every source of rows: what it counts, draws and expects is the table's."""
 
 import shutil
+import warnings
 from contextlib import contextmanager, nullcontext
 
+import dask
+import dask.dataframe as dd
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import jointpmf as jp
@@ -43,27 +47,26 @@ HERE = {
 KINDS = [*HERE, "dask", pytest.param("spark", marks=needs("java", shutil.which("java")))]
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(scope="module", params=KINDS)
 def source(request):
     """Give the table as each kind of source."""
-    if request.param in HERE:
-        opened = HERE[request.param](CODES)
-    else:
-        opened = distributed_rows(frame(request, request.param))
-    with opened as source:
+    with (
+        dask.config.set(scheduler="sync"),
+        warnings.catch_warnings(),
+        opened(request.param, request) as source,
+    ):
         yield source
 
 
-def frame(request, engine):
-    """Return the table as a frame of an engine, in three partitions."""
-    if engine == "dask":
-        import dask.dataframe as dd
-
-        return dd.from_pandas(TABLE, npartitions=3, sort=False)
-    import pyarrow as pa
-
+def opened(kind, request):
+    if kind in HERE:
+        return HERE[kind](CODES)
+    if kind == "dask":
+        return distributed_rows(dd.from_pandas(TABLE, npartitions=3, sort=False))
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
     arrow = pa.Table.from_pandas(TABLE, preserve_index=False)
-    return request.getfixturevalue("spark").createDataFrame(arrow).repartition(3)
+    frame = request.getfixturevalue("spark").createDataFrame(arrow)
+    return distributed_rows(frame.repartition(3))
 
 
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning")
