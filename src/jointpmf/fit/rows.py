@@ -37,7 +37,7 @@ from jointpmf.fit.unrated import fit_rated_items
 from jointpmf.fit.validation import are_cells, plain_validation, splitter
 from jointpmf.marginals.orders import are_many, check_countable
 from jointpmf.rows.reading import Batches, FileReading, Reading, Stream, counted_marginals
-from jointpmf.rows.source import Source, Table, check_table
+from jointpmf.rows.source import Source, Table, check_levels, check_table
 from jointpmf.rows.spool import SpooledRows
 from jointpmf.threads import one_blas_thread
 
@@ -264,12 +264,12 @@ class _Fitting:
         """Return the fit to rows that stay where they are."""
         if source.n_empty:
             logger.info("%d rows have no observed cell and are ignored", source.n_empty)
-        if not isinstance(source, Table):
-            self._check_in_memory("rows that are not in memory")
-        elif (
-            self.asked.ratings is None or not self.asked.hides_cells
-        ):  # else unrated items are fine
+        may_lack_items = self.asked.ratings is not None and self.asked.hides_cells
+        is_sampled = self.asked.rank is None and isinstance(source, SpooledRows)
+        if isinstance(source, Table) and not may_lack_items:
             check_table(source.codes, source.weights)
+        elif not isinstance(source, Table) and not is_sampled:
+            self._check_in_memory("rows that are not in memory")
         validation = self.asked.validation
         weights = source.weights if isinstance(source, Table) else None
         generator, runs = self._generator_and_runs(
@@ -339,6 +339,7 @@ class _Fitting:
         self, source: SpooledRows, fit: EMFit, generator: np.random.Generator
     ) -> Solution:
         """Return the fit to as many rows of a file as there is room for, its rank found on them."""
+        check_levels(source.domain, source.counts)
         room = self.room or Room()
         n_held = room.n_rows(source.domain, self.asked.objective, 1, has_holes=False)
         size = max(int(min(n_held, _MOST_FOR_RANK)), 1)
