@@ -14,14 +14,13 @@ import numpy as np
 from jointpmf.data.codes import Codes
 from jointpmf.domain import Domain
 from jointpmf.fit.coupled import CoupledFit, Problem
-from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.settings import Effort
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.pmf import random_pmf
 from jointpmf.point import Point
 from jointpmf.rows.source import Table
 from jointpmf.rows.table import ColumnRows
-from jointpmf.solvers.em import EM
+from jointpmf.solvers import em
 from jointpmf.solvers.implicit import ImplicitLeastSquares
 from jointpmf.solvers.jacobian import can_be_decided
 from jointpmf.solvers.least_squares import CoupledLeastSquares
@@ -78,13 +77,16 @@ def begin_likelihood(rank: int, codes: Codes) -> Cost:
     begun = time.perf_counter()
     table = Table.of_codes(codes)
     begin = time.perf_counter() - begun
-    em = EM(table, rank)
-    seconds, _ = _steps(em, em.start(Point.of_pmf(random_pmf(codes.domain, rank, 0))))
+    solver = em.EM(table, rank)
+    point = Point.of_pmf(random_pmf(codes.domain, rank, 0))
+    seconds, _ = _steps(solver, solver.start(point))
     return Cost(begin, seconds, seconds, table.n_rows)
 
 
 def search_likelihood(rank: int, codes: Codes, kept: float) -> Found:
     """Return what finding a start for `kept` distinct rows takes, by a search on few of them."""
+    from jointpmf.fit.likelihood import EMFit
+
     count = max(_SEARCH_WORK // (len(codes.domain) * rank), 100 * rank)
     table = Table.of_codes(Codes(codes.domain, codes.array[:count]))
     few, real = Effort(work=0.0, rows_per_component=count), Effort()  # few starts, on all rows
