@@ -225,7 +225,7 @@ def test_stdin_and_stdout_do_as_files(folder):
 def large(tmp_path_factory):
     """A table of more text than is read at a time."""
     path = tmp_path_factory.mktemp("large") / "rows.csv"
-    pl.concat([survey()] * 400).write_csv(path)
+    pl.concat([survey()] * 600).write_csv(path)
     assert path.stat().st_size > 2**21
     return path
 
@@ -247,7 +247,7 @@ def test_a_table_larger_than_a_batch_is_filled_and_scored_whole(large, folder, t
     filled = pl.read_csv(tmp_path / "whole.csv")
     small = pl.read_csv(folder / "survey.csv")
     strategy = dict.fromkeys(small.columns, "mode")
-    assert filled.equals(pl.concat([jp.impute(jp.load(model), small, strategy)] * 400))
+    assert filled.equals(pl.concat([jp.impute(jp.load(model), small, strategy)] * 600))
     assert inside("score", model, large, "-o", tmp_path / "logs.csv")[0] == 0
     logs = pl.read_csv(tmp_path / "logs.csv")
     np.testing.assert_allclose(logs["log_probability"], jp.load(model).log_probability(table))
@@ -259,7 +259,7 @@ def test_a_bad_row_is_named_in_any_batch(large, folder, tmp_path, inside):
     bad.write_text(large.read_text() + "left,20,maybe,3\n")
     code, _, err = inside("score", folder / "model.safetensors", bad)
     assert code == 2
-    assert "'member' holds 'maybe' in row 120000" in err
+    assert "'member' holds 'maybe' in row 180000" in err
 
 
 @pytest.mark.parametrize("order", [2, 3])
@@ -316,14 +316,14 @@ class TestMemory:
 
     def test_the_rank_is_found_on_a_sample_which_is_said(self, large, tmp_path, inside, crowded):
         path = tmp_path / "model"
-        code, _, err = inside("fit", large, "-o", path, "--bins", "age=30", "--memory", "3GB")
+        code, _, err = inside("fit", large, "-o", path, "--bins", "age=12", "--memory", "3GB")
         assert code == 0, err
-        said = re.search(r"a sample of (\d+) of the 120000 rows was fitted", err)
+        said = re.search(r"a sample of (\d+) of the 180000 rows was fitted", err)
         assert 50 < int(said[1]) <= 110
         assert "with a given rank all are fitted" in err
         about = read_about(path)
-        assert about["source"] == f"a sample of {said[1]} of 120000 rows"
-        assert about["rows"] == "120000"
+        assert about["source"] == f"a sample of {said[1]} of 180000 rows"
+        assert about["rows"] == "180000"
 
     def test_a_folder_of_parquet_files_is_one_table(self, folder, tmp_path, inside):
         table = pl.read_csv(folder / "survey.csv")

@@ -15,7 +15,8 @@ from jointpmf.rows.source import Table
 from jointpmf.rows.spool import SpooledRows
 from jointpmf.solvers.loop import Loop
 
-TRUTH = jp.random_pmf(jp.Domain.of_sizes([3, 4, 2, 3], names=list("abcd")), 2, random_state=0)
+TRUTH = jp.JointPMF(jp.Domain.of_sizes([2] * 5), [0.4, 0.6], [[[0.9, 0.2], [0.1, 0.8]]] * 5)
+"""Two components that are clearly apart, so that there is one optimum."""
 
 
 def rows(n_rows=600):

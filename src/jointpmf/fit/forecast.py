@@ -17,10 +17,9 @@ from jointpmf.errors import JointPMFError, one_of, whole_number
 from jointpmf.fit.memory import text_of_bytes
 from jointpmf.fit.rehearsal import (
     Cost,
-    begin_coupled,
+    CoupledTrial,
     begin_likelihood,
     random_rows,
-    search_coupled,
     search_likelihood,
     traced,
 )
@@ -118,8 +117,8 @@ def plan(
         passes = 2 if is_implicit else 1
         way = "implicitly from the rows" if is_implicit else "counted in one pass over the rows"
         how = f"marginals of order {order}, {way}"
-        begun = partial(begin_coupled, order, is_implicit)
-        search = partial(search_coupled, order, is_implicit)
+        trial = CoupledTrial(order, is_implicit, n_rows)
+        begun, search = trial.begin, trial.search
     with one_blas_thread:
         warm = random_rows(min(n_variables, 4), levels, rank, 20)
         search(rank, warm, begun(rank, warm).kept)  # all is compiled by now

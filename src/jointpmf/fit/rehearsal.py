@@ -7,6 +7,7 @@ import math
 import time
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from jointpmf.point import Point
 from jointpmf.rows.source import Table
 from jointpmf.rows.table import ColumnRows
 from jointpmf.solvers import em
-from jointpmf.solvers.implicit import ImplicitLeastSquares
+from jointpmf.solvers.implicit import ImplicitLeastSquares, Limits
 from jointpmf.solvers.jacobian import can_be_decided
 from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.solvers.loop import Loop, Solver, State
@@ -100,49 +101,56 @@ def search_likelihood(rank: int, codes: Codes, kept: float) -> Found:
     return Found(more * found.history[0].seconds * n_starts / found.n_starts, more * memory)
 
 
-def begin_coupled(order: int, is_implicit: bool, rank: int, codes: Codes) -> Cost:
-    """Count a table, or read it, and iterate both methods on it."""
-    begun = time.perf_counter()
-    problem, _ = _problem(order, is_implicit, rank, codes)
-    begin = time.perf_counter() - begun
-    solver = solver_of("auto", problem)
-    assert isinstance(solver, SweepsThenNewton)
-    point = Point.of_pmf(random_pmf(codes.domain, rank, 0))
-    sweep, state = _steps(solver.aoadmm, solver.aoadmm.start(point))
-    step, _ = _steps(solver.newton, solver.newton.start(state.point))
-    return Cost(begin, sweep, step, codes.n_rows, solver.n_sweeps)
+@dataclass(frozen=True)
+class CoupledTrial:
+    """A coupled fit to marginals of an order; `n_rows` is what the whole table has."""
 
+    order: int
+    is_implicit: bool
+    n_rows: int
 
-def search_coupled(order: int, is_implicit: bool, rank: int, codes: Codes, _: float) -> Found:
-    """Return what finding a start takes, and telling whether the model is unique.
+    def begin(self, rank: int, codes: Codes) -> Cost:
+        """Count a table, or read it, and iterate both methods on it."""
+        begun = time.perf_counter()
+        problem, _, more = self._problem(rank, codes)
+        begin = time.perf_counter() - begun
+        solver = solver_of("auto", problem)
+        assert isinstance(solver, SweepsThenNewton)
+        point = Point.of_pmf(random_pmf(codes.domain, rank, 0))
+        sweep, state = _steps(solver.aoadmm, solver.aoadmm.start(point))
+        step, _ = _steps(solver.newton, solver.newton.start(state.point))
+        return Cost(more * begin, sweep, step, codes.n_rows, solver.n_sweeps)
 
-    Of many variables some are tried: the time grows with the number of marginals.
-    """
-    width, more = len(codes.domain), 1.0
-    if can_be_decided(codes.domain, rank):
-        while math.comb(width, order) > _SEARCH_SUBSETS:
-            width -= 1
-        more = math.comb(len(codes.domain), order) / math.comb(width, order)
-    some = random_rows(width, codes.domain.sizes[0], rank, codes.n_rows)
-    problem, marginals = _problem(order, is_implicit, rank, some)
-    fit, begun = CoupledFit(Loop(0, 1e-10)), time.perf_counter()
-    level = logger.level
-    logger.setLevel(logging.ERROR)  # a warning about this small table would mislead
-    try:
-        found, memory = traced(lambda: fit.run(problem, marginals, np.random.default_rng(0)))
-    finally:
-        logger.setLevel(level)
-    n_runs = min(found.n_starts, 2)  # mostly the first two agree
-    return Found(more * (time.perf_counter() - begun), more * memory, n_runs)
+    def search(self, rank: int, codes: Codes, kept: float) -> Found:
+        """Return what finding a start takes, and telling whether the model is unique.
 
+        Of many variables some are tried: the time grows with the number of marginals.
+        """
+        width, more = len(codes.domain), 1.0
+        if can_be_decided(codes.domain, rank):
+            while math.comb(width, self.order) > _SEARCH_SUBSETS:
+                width -= 1
+            more = math.comb(len(codes.domain), self.order) / math.comb(width, self.order)
+        some = random_rows(width, codes.domain.sizes[0], rank, codes.n_rows)
+        problem, marginals, _ = self._problem(rank, some)
+        fit, begun, level = CoupledFit(Loop(0, 1e-10)), time.perf_counter(), logger.level
+        logger.setLevel(logging.ERROR)  # a warning about this small table would mislead
+        try:
+            found, memory = traced(lambda: fit.run(problem, marginals, np.random.default_rng(0)))
+        finally:
+            logger.setLevel(level)
+        n_runs = min(found.n_starts, 2)  # mostly the first two agree
+        return Found(more * (time.perf_counter() - begun), more * memory, n_runs)
 
-def _problem(
-    order: int, is_implicit: bool, rank: int, codes: Codes
-) -> tuple[Problem, MarginalSet | None]:
-    if is_implicit:
-        return ImplicitLeastSquares(ColumnRows.of_codes(codes), rank, order), None
-    marginals = MarginalSet.from_table(codes, order)
-    return CoupledLeastSquares(marginals, rank, "counts"), marginals
+    def _problem(self, rank: int, codes: Codes) -> tuple[Problem, MarginalSet | None, float]:
+        """Return the problem, and how many times as many subsets of the whole table are counted."""
+        if not self.is_implicit:
+            marginals = MarginalSet.from_table(codes, self.order)
+            return CoupledLeastSquares(marginals, rank, "counts"), marginals, 1.0
+        n_subsets, few = math.comb(len(codes.domain), self.order), Limits(most_counted=0)
+        problem = ImplicitLeastSquares(ColumnRows.of_codes(codes), rank, self.order, few)
+        counted = Limits().n_counted(n_subsets, self.n_rows), few.n_counted(n_subsets, codes.n_rows)
+        return problem, None, counted[0] / counted[1]
 
 
 def _steps(solver: Solver, state: State) -> tuple[float, State]:
