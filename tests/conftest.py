@@ -27,7 +27,8 @@ SLOW = {
     "test_estimators.py",
     "test_imports.py",
 }
-"""Files that `make check` leaves out: those with processes, browsers, clusters or many fits."""
+"""What `make check` leaves out beside the examples in docstrings: files with processes, browsers,
+clusters or many fits."""
 
 FIRST = ("rows/test_distributed.py", "show/")
 """Files with a cluster or a browser. A worker takes tests from the end of another's list, so what
@@ -38,7 +39,8 @@ def pytest_collection_modifyitems(items):
     """Mark what is slow, and put first what has costly fixtures."""
     folder = Path(__file__).parent
     for item in items:
-        if item.path.is_relative_to(folder) and str(item.path.relative_to(folder)) in SLOW:
+        is_example = not item.path.is_relative_to(folder)
+        if is_example or str(item.path.relative_to(folder)) in SLOW:
             item.add_marker("slow")
     firsts = tuple(str(folder / first) for first in FIRST)
     items.sort(key=lambda item: not str(item.path).startswith(firsts))
