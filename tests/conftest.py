@@ -12,14 +12,17 @@ os.environ["SCIPY_ARRAY_API"] = "1"
 
 SLOW = {
     "command/test_main.py",
-    "fit/test_automatic.py",
     "fit/test_batches.py",
     "fit/test_checkpoint.py",
     "fit/test_forecast.py",
+    "fit/test_opening.py",
     "fit/test_published.py",
+    "fit/test_rank_by_cells.py",
+    "fit/test_rank_by_rows.py",
     "fit/test_subsets.py",
     "judge/test_rank.py",
     "rows/test_distributed.py",
+    "rows/test_source.py",
     "show/test_explorer.py",
     "show/test_report.py",
     "solvers/test_implicit.py",
@@ -30,7 +33,7 @@ SLOW = {
 """What `make check` leaves out beside the examples in docstrings: files with processes, browsers,
 clusters or many fits."""
 
-FIRST = ("rows/test_distributed.py", "show/")
+FIRST = ("rows/test_distributed.py", "rows/test_source.py", "show/")
 """Files with a cluster or a browser. A worker takes tests from the end of another's list, so what
 is at its beginning stays in one process, which starts the cluster once."""
 
