@@ -71,6 +71,24 @@ class Restart(NamedTuple):
     error: str = ""
 
 
+class Residuals(list[tuple[tuple[str, ...], float]]):
+    """The names of each marginal, and how far it is from the model's."""
+
+    def to_frame(self, backend: str = "polars") -> Any:
+        """Return them as a frame with the columns marginal and norm.
+
+        Examples
+        --------
+        >>> Residuals([(("age", "vote"), 0.25)]).to_frame().rows()
+        [('age, vote', 0.25)]
+        """
+        from jointpmf.data.decode import table_of
+
+        names = [", ".join(names) for names, _ in self]
+        norms = np.array([norm for _, norm in self], float)
+        return table_of({"marginal": names, "norm": norms}, backend)
+
+
 @dataclass(frozen=True)
 class FittedTo:
     """What was fitted; `str` is a sentence.
@@ -178,7 +196,7 @@ class Solution:
         return replace(self, status=Status.STOPPED)
 
     @cached_property
-    def residuals(self) -> list[tuple[tuple[str, ...], float]]:
+    def residuals(self) -> Residuals:
         """How far each marginal is from the model's, as a Euclidean norm, worst first.
 
         Marginals that contradict each other end up here: the fit is their compromise.
@@ -189,7 +207,7 @@ class Solution:
             norms.append(
                 (tuple(marginal.names), float(np.linalg.norm(np.asarray(marginal.table) - fitted)))
             )
-        return sorted(norms, key=lambda item: -item[1])
+        return Residuals(sorted(norms, key=lambda item: -item[1]))
 
     def report(
         self,
