@@ -39,6 +39,30 @@ def limited_to(count: int) -> Iterator[None]:
         _limit.reset(token)
 
 
+@contextmanager
+def interrupts() -> Iterator[None]:
+    """Raise Ctrl-C as what it is: numba makes a SystemError of one that comes in compiled code.
+
+    Examples
+    --------
+    >>> try:
+    ...     with interrupts():
+    ...         raise SystemError("in compiled code") from KeyboardInterrupt()
+    ... except KeyboardInterrupt:
+    ...     "stopped"
+    'stopped'
+    """
+    try:
+        yield
+    except SystemError as error:
+        cause = error.__cause__
+        while isinstance(cause, SystemError):
+            cause = cause.__cause__
+        if isinstance(cause, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise
+
+
 def run_all(tasks: Sequence[Callable[[], None]]) -> None:
     """Run tasks that write to places of their own, and return when all are done.
 

@@ -5,7 +5,7 @@ import pytest
 
 import jointpmf as jp
 from jointpmf.errors import CheckpointError
-from jointpmf.fit.search import Trials, badness
+from jointpmf.fit.search import Trials, badness, concluded
 from jointpmf.fit.solution import Solution, Start
 
 PMF = jp.random_pmf(jp.Domain.of_sizes([2]), rank=1, random_state=0)
@@ -98,3 +98,26 @@ def test_fits_of_a_kind_in_their_order():
     trials = Trials().run([("a", lambda: solution(1.0)), ("b", lambda: solution(2.0))] * 2)
     assert trials.kinds == ["a", "b"]
     assert [found.objective for found in trials.of("b")] == [2.0, 2.0]
+
+
+def test_an_interrupt_in_compiled_code_is_an_interrupt():
+    """Numba raises it as a SystemError."""
+
+    def interrupted():
+        raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+
+    trials = Trials().run([("a", lambda: solution(1.0)), ("b", interrupted)])
+    assert (trials.kinds, trials.is_stopped) == (["a"], True)
+
+
+def test_an_interrupt_at_the_end_loses_nothing():
+    calls = []
+
+    def conclusion():
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return solution(1.0)
+
+    assert concluded(conclusion).status is jp.Status.STOPPED
+    assert concluded(conclusion).status is jp.Status.CONVERGED

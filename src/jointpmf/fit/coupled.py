@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jointpmf.fit.progress import in_stage
-from jointpmf.fit.search import Trials
+from jointpmf.fit.search import Trials, concluded
 from jointpmf.fit.settings import Coupled
 from jointpmf.fit.solution import Solution, Start
 from jointpmf.marginals.orders import can_be_listed
@@ -31,7 +31,7 @@ from jointpmf.solvers.methods import solver_of
 from jointpmf.solvers.starts.algebraic import algebraic_start, fits_exactly
 from jointpmf.solvers.starts.closed_form import point_of_all_subsets
 from jointpmf.solvers.starts.random import mixed_with_uniform, random_point
-from jointpmf.threads import one_blas_thread
+from jointpmf.threads import interrupts, one_blas_thread
 
 if TYPE_CHECKING:
     from jointpmf.fit.validation import Judge
@@ -92,8 +92,9 @@ class CoupledFit:
     ) -> Solution:
         """Return the best fit; `marginals` are those of a problem of tables."""
         try:
-            first = self._first(problem, marginals, generator)
-            unique = first.is_exact or _is_unique(problem, generator)
+            with interrupts():
+                first = self._first(problem, marginals, generator)
+                unique = first.is_exact or _is_unique(problem, generator)
         except KeyboardInterrupt:
             return self._stopped_at(random_point(problem.domain, problem.rank, generator), problem)
         loop = self.loop
@@ -108,7 +109,7 @@ class CoupledFit:
 
         trials: Trials[Start] = Trials(_score_of(problem, held_out))
         trials.run(_candidates(fit, first, count, problem, generator), partial(_agree, problem))
-        return _finished(trials, problem, unique, marginals)
+        return concluded(partial(_finished, trials, problem, unique, marginals))
 
     def _solver(self, problem: Problem) -> Solver:
         return solver_of(self.method, problem)

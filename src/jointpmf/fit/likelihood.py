@@ -22,6 +22,7 @@ from jointpmf.solvers.loop import Loop, Status, Validation, iterate
 from jointpmf.solvers.ordinal import neighbour_kernel
 from jointpmf.solvers.starts.random import mixed
 from jointpmf.solvers.stepwise import Stepwise
+from jointpmf.threads import interrupts
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
@@ -66,11 +67,14 @@ class EMFit:
         if begin.outcome is not None:
             pmf = JointPMF.at(begin.outcome.point, source.domain)
             return Solution.of(begin.outcome, pmf, begin.start)
-        if begin.stopped:
-            here = replace(self, loop=replace(self.loop, max_iter=0))
-            where = begin.table or source
-            return here.from_point(where, begin.point, begin.start, held_out, begun).stopped()
-        return self.from_point(source, begin.point, begin.start, held_out, begun)
+        try:
+            if not begin.stopped:
+                return self.from_point(source, begin.point, begin.start, held_out, begun)
+        except KeyboardInterrupt:  # between two loops
+            pass
+        here = replace(self, loop=replace(self.loop, max_iter=0))
+        where = begin.table or source
+        return here.from_point(where, begin.point, begin.start, held_out, begun).stopped()
 
     def from_point(
         self,
@@ -133,13 +137,14 @@ class EMFit:
         logger.info("a model of %d rows of a sample was found", sample.codes.n_rows)
         steps = self.stepwise(sample.rows, found.point)
         try:
-            for some in source.mixed_steps(generator, self.effort.step_rows):
-                steps.add(some)
+            with interrupts():
+                for some in source.mixed_steps(generator, self.effort.step_rows):
+                    steps.add(some)
+                point = mixed(steps.point(), source.marginal, _STEPS_LIFT)
         except KeyboardInterrupt:
             outcome = steps.outcome(Status.STOPPED)
             return Begin(outcome.point, replace(found.start, in_steps=True), True, outcome=outcome)
         logger.info("all rows were seen once, in %d steps", len(steps.history))
-        point = mixed(steps.point(), source.marginal, _STEPS_LIFT)
         return Begin(point, replace(found.start, in_steps=True))
 
     def stepwise(self, rows: TableRows, point: Point) -> Stepwise:
@@ -161,12 +166,13 @@ class EMFit:
         steps = self.stepwise(sample.rows, found.point)
         status = Status.STOPPED if found.stopped else Status.ONE_PASS
         try:
-            while not found.stopped and (codes := stream.take(self.effort.step_rows)).n_rows:
-                line = steps.add(ColumnRows.of_codes(codes))
-                callback = self.loop.callback
-                if line is not None and callback is not None and callback(line, steps.point()):
-                    status = Status.STOPPED
-                    break
+            with interrupts():
+                while not found.stopped and (codes := stream.take(self.effort.step_rows)).n_rows:
+                    line = steps.add(ColumnRows.of_codes(codes))
+                    callback = self.loop.callback
+                    if line is not None and callback is not None and callback(line, steps.point()):
+                        status = Status.STOPPED
+                        break
         except KeyboardInterrupt:
             status = Status.STOPPED
         if status is Status.ONE_PASS:

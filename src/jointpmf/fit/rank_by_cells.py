@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from jointpmf.fit.progress import in_stage
-from jointpmf.fit.search import Trial, Trials
+from jointpmf.fit.search import Trial, Trials, concluded
 from jointpmf.fit.settings import Likelihood, Search
 from jointpmf.fit.solution import Solution, Start
 from jointpmf.pmf import JointPMF, average
@@ -57,7 +57,7 @@ def fit_by_cells(
     assert isinstance(cells, HeldOutCells)
     kinds = _CellSearch(split.fitted, cells, fit, search, generator)
     kinds.trials.run(kinds.candidates())
-    return kinds.averaged()
+    return concluded(kinds.averaged)
 
 
 class _Kind(NamedTuple):

@@ -17,7 +17,7 @@ import numpy as np
 from jointpmf.data.codes import Codes
 from jointpmf.domain import MISSING
 from jointpmf.fit.progress import in_stage
-from jointpmf.fit.search import Trials
+from jointpmf.fit.search import Trials, concluded
 from jointpmf.fit.settings import Likelihood, Search, default_smoothing, emphasis_of
 from jointpmf.fit.solution import Solution, Start
 from jointpmf.pmf import average
@@ -81,7 +81,7 @@ def fit_by_rows(
     if max(weights.sum(), len(weights)) < _MIN_ROWS:
         return ranks.independent(tried[0])
     ranks.trials.run(ranks.candidates(tried, objective.emphasis, search))
-    return ranks.averaged()
+    return concluded(ranks.averaged)
 
 
 class _Kind(NamedTuple):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.fit.progress import in_stage
-from jointpmf.fit.search import Trials
+from jointpmf.fit.search import Trials, concluded
 from jointpmf.fit.solution import Solution
 from jointpmf.pmf import JointPMF, average
 from jointpmf.point import Point
@@ -73,6 +73,10 @@ def average_of_fits(
 
     trials: Trials[str] = Trials(is_tolerant=False)
     trials.run(candidates(), _is_any_stopped)
+    return concluded(partial(_averaged, trials, whole))
+
+
+def _averaged(trials: Trials[str], whole: Table) -> Solution:
     found = trials.solutions
     pmf = average([solution.pmf for solution in found])
     unfinished = [s.status for s in found if s.status in (Status.STOPPED, Status.MAX_ITER)]

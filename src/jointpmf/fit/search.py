@@ -15,6 +15,7 @@ import numpy as np
 from jointpmf.errors import CheckpointError, JointPMFError
 from jointpmf.fit.solution import Restart, Solution
 from jointpmf.solvers.loop import Status
+from jointpmf.threads import interrupts
 
 logger = logging.getLogger("jointpmf")
 
@@ -34,6 +35,15 @@ class Trial(NamedTuple):
 def badness(solution: Solution) -> float:
     """Return the score of a fit: its validation part if there is one, else its objective."""
     return solution.objective if solution.validation is None else solution.validation
+
+
+def concluded(conclusion: Callable[[], Solution]) -> Solution:
+    """Return what a search comes to; after Ctrl-C it is made again, so that nothing is lost."""
+    try:
+        with interrupts():
+            return conclusion()
+    except KeyboardInterrupt:
+        return conclusion().stopped()
 
 
 class Trials(Generic[K]):
@@ -67,10 +77,12 @@ class Trials(Generic[K]):
         all of them failed.
         """
         try:
-            for kind, fit in candidates:
-                self._try(kind, fit)
-                if self.is_stopped or (self.found and is_enough is not None and is_enough(self)):
-                    break
+            with interrupts():
+                for kind, fit in candidates:
+                    self._try(kind, fit)
+                    is_done = bool(self.found) and is_enough is not None and is_enough(self)
+                    if self.is_stopped or is_done:
+                        break
         except KeyboardInterrupt:
             if not self.found:
                 raise

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from jointpmf.point import Point
-from jointpmf.threads import one_blas_thread
+from jointpmf.threads import interrupts, one_blas_thread
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
@@ -186,8 +186,8 @@ def iterate(
     begin = time.perf_counter() if begin is None else begin
     run = _Run(solver, point, loop.tol, validation, begin)
     saved: SavedRun | None = None
-    with one_blas_thread:
-        try:
+    try:
+        with one_blas_thread, interrupts():
             # a run without iterations is not counted: a search for a start that is stopped adds one
             if loop.runs is not None and loop.max_iter:
                 saved = loop.runs.next_run(_mark_of(point, loop.max_iter))
@@ -205,10 +205,10 @@ def iterate(
                     saved.write(line.iteration, run.arrays())
             if saved is not None:
                 saved.end(run.reached.iteration, run.arrays(), status is Status.STOPPED)
-        except KeyboardInterrupt:
-            status = Status.STOPPED
-            if saved is not None and run.reached.memory is not None:
-                saved.end(run.reached.iteration, run.arrays(), is_stopped=True)
+    except KeyboardInterrupt:
+        status = Status.STOPPED
+        if saved is not None and run.reached.memory is not None:
+            saved.end(run.reached.iteration, run.arrays(), is_stopped=True)
     best = run.reached.best
     state = best.state
     outcome = Outcome(state.point, status, state.objective, run.history, state.kkt, best.held_out)
