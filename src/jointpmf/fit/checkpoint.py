@@ -1,7 +1,7 @@
 """Fits that can be killed and gone on with: how far each of their runs has come, in a folder.
 
 A fit is one run of the loop or several, in an order that the data, the options and the seed
-determine. What a run has reached is written, and given back to whoever fits the same again. What
+determine. What a run has reached is written, and read again by the next call of the same fit. What
 lies between the runs is made again, and so is a run of which nothing was written: the bits are the
 same. What is in the files is in docs/format.md.
 """

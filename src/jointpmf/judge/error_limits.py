@@ -61,7 +61,7 @@ def error_limits(
     sigma : float, optional
         White noise of this standard deviation on every cell of the joint, marginals summed from it.
     n_rows : int, optional
-        Instead: the marginals are counted over so many complete rows.
+        Instead: the number of complete rows over which the marginals are counted.
     n_samples, random_state
         Rows over which expectations are taken where the joint has too many cells.
 

@@ -145,7 +145,7 @@ def identifiability(
     rank : int
         Number of components.
     order : int, optional
-        With a Domain: all subsets of so many variables are known.
+        With a Domain: all subsets of this many variables are known.
     pmf : JointPMF, optional
         A fitted model; the Jacobian is then taken there, and its condition number is reported.
     random_state : int or numpy Generator

@@ -125,7 +125,7 @@ class FileReading:
 
 
 class Batches:
-    """Tables that come one after the other, once or as often as one likes.
+    """Tables that come one after the other, and can be read once or many times.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def _is_table(item: Any) -> bool:
 
 
 class Stream:
-    """Rows of codes that come once, taken as many at a time as one likes."""
+    """Rows of codes that come once, taken any number at a time."""
 
     def __init__(self, reading: Reading) -> None:
         self.domain = reading.domain

@@ -49,7 +49,7 @@ class Limits:
     Attributes
     ----------
     refresh : int
-        Sweeps after which all sums are computed anew, lest rounding adds up; with 1 a sweep depends
+        Sweeps after which all sums are computed afresh, because rounding adds up; with 1 a sweep depends
         on its point alone.
     min_groups : int
         Groups of variables that a sweep visits one after the other, at least: within a group,

@@ -88,7 +88,7 @@ class FactorModel(NamedTuple):
 
 
 def n_factors(rank: int, n_variables: int) -> int:
-    """Return how many factors so many points can show: four points to each at least."""
+    """Return how many factors this many points can show: at least four points for each."""
     return max(min(int(np.log2(rank)) // 2, n_variables - 1, _MAX_FACTORS), 1)
 
 
