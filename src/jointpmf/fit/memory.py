@@ -139,7 +139,7 @@ def used_bytes() -> int:
 
 
 def available_bytes() -> int | None:
-    """Return the memory that is free, for the machine or its container; None if the system does not say.
+    """Return the free memory of the machine or its container; None if the system does not say.
 
     Examples
     --------

@@ -86,7 +86,7 @@ class Identifiability:
         if self.condition is not None:
             parts.append(
                 f"At the fitted model the condition number is {self.condition:.2g}: an error in "
-                "the marginals can appear in the factors so many times larger."
+                "the marginals can appear in the factors that many times larger."
             )
         return " ".join(parts)
 

@@ -49,8 +49,8 @@ class Limits:
     Attributes
     ----------
     refresh : int
-        Sweeps after which all sums are computed afresh, because rounding adds up; with 1 a sweep depends
-        on its point alone.
+        Sweeps after which all sums are computed afresh, because rounding adds up; with 1 a sweep
+        depends on its point alone.
     min_groups : int
         Groups of variables that a sweep visits one after the other, at least: within a group,
         blocks do not see each other's new values. With as many groups as the order no step goes too
