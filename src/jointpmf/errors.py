@@ -6,9 +6,10 @@ import math
 import operator
 from collections.abc import Iterable
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class JointPMFError(ValueError):
@@ -86,6 +87,8 @@ def fraction(number: Any, what: str) -> float:
 
 def rectangle(rows: Any, what: str, dtype: Any = None) -> np.ndarray:
     """Return rows as an array, or raise if they do not all have the same length."""
+    import numpy as np  # later, so that help is quick
+
     try:
         array = np.asarray(rows, dtype)
         ragged = array.ndim == 1 and any(
@@ -100,6 +103,8 @@ def rectangle(rows: Any, what: str, dtype: Any = None) -> np.ndarray:
 
 def seeded_generator(random_state: Any) -> np.random.Generator:
     """Return the generator that a seed, a generator or None stands for."""
+    import numpy as np  # later, so that help is quick
+
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):

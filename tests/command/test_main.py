@@ -489,12 +489,14 @@ def test_the_limits_apply_to_the_search_for_a_rank_too(folder, tmp_path, inside)
 def test_an_interrupt_between_the_iterations_writes_the_best_too(
     folder, tmp_path, inside, monkeypatch
 ):
-    def interrupted(codes, rank, callback, **_):
-        solution = jp.fit_rows(codes, rank, callback=callback, random_state=0)
+    fit_rows = jp.fit_rows
+
+    def interrupted(reading, rank, callback, **_):
+        solution = fit_rows(reading, rank, callback=callback, random_state=0)
         assert solution.n_iter > 0
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("jointpmf.command.fit.fit_rows", interrupted)
+    monkeypatch.setattr("jointpmf.fit_rows", interrupted)
     model = tmp_path / "m.safetensors"
     arguments = ("fit", folder / "survey.csv", "-o", model, "--rank", 2, "--bins", "age=4")
     code, out, _ = inside(*arguments)
@@ -506,7 +508,7 @@ def test_an_interrupt_before_there_is_a_model_writes_nothing(folder, tmp_path, i
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("jointpmf.command.fit.fit_rows", interrupted)
+    monkeypatch.setattr("jointpmf.fit_rows", interrupted)
     arguments = ("fit", folder / "survey.csv", "-o", tmp_path / "m", "--rank", 2, "--drop", "age")
     code, out, err = inside(*arguments)
     assert (code, out) == (130, "")

@@ -9,7 +9,7 @@ import pytest
 
 import jointpmf as jp
 from jointpmf.fit.forecast import Plan
-from jointpmf.fit.rehearsal import begin_likelihood, random_rows
+from jointpmf.fit.rehearsal import LikelihoodTrial, random_rows
 
 SMALL = {"n_rows": 2000, "n_variables": 6, "levels": 3, "rank": 2}
 
@@ -43,7 +43,7 @@ def test_as_much_memory_as_planned(size, objective, max_iter):
 @pytest.mark.parametrize("size", [(6, 3, 2, 50_000), (30, 4, 2, 3000)])
 def test_rows_that_repeat_are_passed_once(size):
     codes = random_rows(*size)
-    assert begin_likelihood(size[2], codes).kept == len(np.unique(codes.array, axis=0))
+    assert LikelihoodTrial().begin(size[2], codes).kept == len(np.unique(codes.array, axis=0))
 
 
 @pytest.mark.parametrize("method", ["likelihood", "marginals"])

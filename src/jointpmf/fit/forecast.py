@@ -6,29 +6,27 @@ that takes is extended to all rows along a straight line.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from jointpmf.data.codes import Codes
 from jointpmf.errors import JointPMFError, one_of, whole_number
 from jointpmf.fit.memory import text_of_bytes
 from jointpmf.fit.rehearsal import (
     Cost,
     CoupledTrial,
-    begin_likelihood,
+    LikelihoodTrial,
+    extended,
     random_rows,
-    search_likelihood,
-    traced,
+    timed_and_traced,
 )
 from jointpmf.fit.subsets import is_better_implicit
 from jointpmf.threads import one_blas_thread
 
-_WORK, _FEWEST, _MOST, _RATIO = 2**21, 200, 2**15, 8
-"""Cells times components of the larger table that is tried, its rows at least and at most, and how
-many times as large as the smaller one it is."""
+if TYPE_CHECKING:
+    from jointpmf.data.codes import Codes
+
+_WORK, _FEWEST, _MOST = 2**21, 200, 2**15
+"""Cells times components of the larger table that is tried, and its rows at least and at most."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,8 @@ def plan(
     for name, number in asked.items():
         whole_number(number, name, 1)
     whole_number(n_iter, "n_iter", 0)
-    how, begun, search, passes = "maximum likelihood by EM", begin_likelihood, search_likelihood, 2
+    how, passes = "maximum likelihood by EM", 2
+    trial: LikelihoodTrial | CoupledTrial = LikelihoodTrial()
     if one_of(method, ("likelihood", "marginals"), "method") == "marginals":
         if whole_number(order, "the order", 2) > n_variables:
             raise JointPMFError(f"the order {order} is larger than the {n_variables} variables")
@@ -118,14 +117,19 @@ def plan(
         way = "implicitly from the rows" if is_implicit else "counted in one pass over the rows"
         how = f"marginals of order {order}, {way}"
         trial = CoupledTrial(order, is_implicit, n_rows)
-        begun, search = trial.begin, trial.search
+
+    def measured(some: Codes) -> list[float]:
+        cost, _, memory = timed_and_traced(lambda: trial.begin(rank, some))
+        return [*cost, memory]
+
     with one_blas_thread:
         warm = random_rows(min(n_variables, 4), levels, rank, 20)
-        search(rank, warm, begun(rank, warm).kept)  # all is compiled by now
+        trial.search(rank, warm, trial.begin(rank, warm).kept)  # all is compiled by now
         count = min(max(_WORK // (n_variables * rank), _FEWEST), _MOST, n_rows)
         codes = random_rows(n_variables, levels, rank, count)
-        cost, memory = _extended(partial(begun, rank), codes, n_rows)
-        found = search(rank, codes, cost.kept)
+        *figures, memory = extended(measured, codes, n_rows)
+        cost = Cost(*figures)
+        found = trial.search(rank, codes, cost.kept)
     code_bytes = codes.array.nbytes / count * n_rows
     start, n_early = cost.begin + found.seconds, min(n_iter, int(cost.n_early))
     iterating = found.n_runs * (n_early * cost.early + (n_iter - n_early) * cost.late)
@@ -135,17 +139,6 @@ def plan(
         n_iter, passes * found.n_runs * n_iter, max(memory, found.memory) + code_bytes, code_bytes,
         cost.early / passes, start, start + iterating,
     )  # fmt: skip
-
-
-def _extended(begun: Callable[[Codes], Cost], codes: Codes, n_rows: int) -> tuple[Cost, float]:
-    """Return the cost, and bytes, of all rows by that of some and of a part of them."""
-    part = Codes(codes.domain, codes.array[: max(codes.n_rows // _RATIO, 1)])
-    costs = [traced(partial(begun, some)) for some in (part, codes)]
-    small, large = np.array([[*cost, memory] for cost, memory in costs])
-    growth = (large - small) / max(codes.n_rows - part.n_rows, 1)
-    growth = np.clip(growth, 0.0, large / codes.n_rows)
-    *figures, memory = (large + growth * (n_rows - codes.n_rows)).tolist()
-    return Cost(*figures), memory
 
 
 def _text_of_time(seconds: float) -> str:

@@ -8,7 +8,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,8 @@ from jointpmf.solvers.methods import SweepsThenNewton, solver_of
 
 logger = logging.getLogger("jointpmf")
 
-T = TypeVar("T")
+_RATIO = 8
+"""How many times as large as the smaller one the larger table is that is tried."""
 
 _SEARCH_WORK, _SEARCH_SUBSETS = 2**19, 2000
 """Cells times components, and subsets of the variables, for which a start is found."""
@@ -60,45 +61,68 @@ def random_rows(n_variables: int, levels: int, rank: int, n_rows: int) -> Codes:
     return Codes(model.domain, model.sample(n_rows, random_state=0, backend="codes"))
 
 
-def traced(run: Callable[[], T]) -> tuple[T, int]:
-    """Return what a call returns, and the most memory that it held."""
-    was_tracing = tracemalloc.is_tracing()
-    tracemalloc.start()
+def timed_and_traced(run: Callable[[], Any]) -> tuple[Any, float, int]:
+    """Return what a call returns, its seconds, and the most memory that a second call held."""
+    begun = time.perf_counter()
+    found = run()
+    seconds, was_tracing = time.perf_counter() - begun, tracemalloc.is_tracing()
+    tracemalloc.start()  # which takes time, so that calls are not timed while it is on
     tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]
-    found = run()
+    run()
     peak = tracemalloc.get_traced_memory()[1] - before
     if not was_tracing:
         tracemalloc.stop()
-    return found, peak
+    return found, seconds, peak
 
 
-def begin_likelihood(rank: int, codes: Codes) -> Cost:
-    """Read a table, and iterate EM on it."""
-    begun = time.perf_counter()
-    table = Table.of_codes(codes)
-    begin = time.perf_counter() - begun
-    solver = em.EM(table, rank)
-    point = Point.of_pmf(random_pmf(codes.domain, rank, 0))
-    seconds, _ = _steps(solver, solver.start(point))
-    return Cost(begin, seconds, seconds, table.n_rows)
+def extended(measure: Callable[[Codes], Any], codes: Codes, n_rows: float) -> list[float]:
+    """Return what is measured on some rows, and on a part of them, for another number of rows."""
+    part = Codes(codes.domain, codes.array[: max(codes.n_rows // _RATIO, 1)])
+    small, large = (np.array(measure(some), float) for some in (part, codes))
+    growth = (large - small) / max(codes.n_rows - part.n_rows, 1)
+    growth = np.clip(growth, 0.0, large / codes.n_rows)
+    return (large + growth * (n_rows - codes.n_rows)).tolist()
 
 
-def search_likelihood(rank: int, codes: Codes, kept: float) -> Found:
-    """Return what finding a start for `kept` distinct rows takes, by a search on few of them."""
-    from jointpmf.fit.likelihood import EMFit
+class LikelihoodTrial:
+    """Maximum likelihood by EM."""
 
-    count = max(_SEARCH_WORK // (len(codes.domain) * rank), 100 * rank)
-    table = Table.of_codes(Codes(codes.domain, codes.array[:count]))
-    few, real = Effort(work=0.0, rows_per_component=count), Effort()  # few starts, on all rows
-    fit = EMFit(rank, Loop(1, 1e-10), effort=few)
-    found, memory = traced(lambda: fit.run(table, np.random.default_rng(0)))
-    n_starts, n_rows = real.n_starts_and_rows(int(kept), int(kept) * len(codes.domain), rank)
-    n_starts += rank > 1  # the closed form
-    if found.n_starts <= few.fewest_starts and n_starts <= real.most_starts:
-        n_starts = found.n_starts  # two kinds agreed
-    more = n_rows / table.n_rows
-    return Found(more * found.history[0].seconds * n_starts / found.n_starts, more * memory)
+    def begin(self, rank: int, codes: Codes) -> Cost:
+        """Read a table, and iterate EM on it."""
+        begun = time.perf_counter()
+        table = Table.of_codes(codes)
+        begin = time.perf_counter() - begun
+        solver = em.EM(table, rank)
+        point = Point.of_pmf(random_pmf(codes.domain, rank, 0))
+        seconds, _ = _steps(solver, solver.start(point))
+        return Cost(begin, seconds, seconds, table.n_rows)
+
+    def search(self, rank: int, codes: Codes, kept: float) -> Found:
+        """Return what finding a start for `kept` distinct rows takes, by searches on few rows."""
+        from jointpmf.fit.likelihood import EMFit
+
+        n_variables, real = len(codes.domain), Effort()
+        few = Effort(work=0.0, rows_per_component=2**40)  # few starts, on all rows
+        count = max(_SEARCH_WORK // (n_variables * rank), 100 * rank)
+        loop = Loop(few.n_steps, 1e-10, lambda step, point: True)
+        n_tried = few.fewest_starts + 1
+
+        def one_start(some: Codes) -> tuple[float, float]:
+            nonlocal n_tried
+            fit = EMFit(rank, loop, effort=few)
+            found, _, memory = timed_and_traced(
+                lambda: fit.run(Table.of_codes(some), np.random.default_rng(0))
+            )
+            n_tried = found.n_starts
+            return found.history[0].seconds / n_tried, memory
+
+        n_starts, n_rows = real.n_starts_and_rows(int(kept), int(kept) * n_variables, rank)
+        n_starts += rank > 1  # the closed form
+        seconds, memory = extended(one_start, Codes(codes.domain, codes.array[:count]), n_rows)
+        if n_tried <= few.fewest_starts and n_starts <= real.most_starts:
+            n_starts = n_tried  # two kinds agreed
+        return Found(n_starts * seconds, memory)
 
 
 @dataclass(frozen=True)
@@ -133,14 +157,16 @@ class CoupledTrial:
             more = math.comb(len(codes.domain), self.order) / math.comb(width, self.order)
         some = random_rows(width, codes.domain.sizes[0], rank, codes.n_rows)
         problem, marginals, _ = self._problem(rank, some)
-        fit, begun, level = CoupledFit(Loop(0, 1e-10)), time.perf_counter(), logger.level
+        fit, level = CoupledFit(Loop(0, 1e-10)), logger.level
         logger.setLevel(logging.ERROR)  # a warning about this small table would mislead
         try:
-            found, memory = traced(lambda: fit.run(problem, marginals, np.random.default_rng(0)))
+            found, seconds, memory = timed_and_traced(
+                lambda: fit.run(problem, marginals, np.random.default_rng(0))
+            )
         finally:
             logger.setLevel(level)
         n_runs = min(found.n_starts, 2)  # mostly the first two agree
-        return Found(more * (time.perf_counter() - begun), more * memory, n_runs)
+        return Found(more * seconds, more * memory, n_runs)
 
     def _problem(self, rank: int, codes: Codes) -> tuple[Problem, MarginalSet | None, float]:
         """Return the problem, and how many times as many subsets of the whole table are counted."""
