@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 
 import jointpmf as jp
-from jointpmf.fit import likelihood, validation
+from jointpmf.fit import validation
+from jointpmf.solvers import em
 from support.small_fits import (
     DOMAIN,
     OTHER_ROWS,
@@ -99,7 +100,7 @@ class TestValidationFraction:
     def test_the_rows_are_parted(self, monkeypatch):
         held_out, fitted = (
             Spy(monkeypatch, validation, "HeldOut"),
-            Spy(monkeypatch, likelihood, "EM"),
+            Spy(monkeypatch, em, "EM"),
         )
         fit(self.UNIQUE, 2, domain=None, validation=0.25, start="rows", max_iter=2)
         (other,), (seen,) = (self.rows_of(c[0] for c in s.calls) for s in (held_out, fitted))
@@ -116,7 +117,7 @@ class TestValidationFraction:
     def test_members_of_an_average_have_splits_of_their_own(self, monkeypatch):
         held_out, fitted = (
             Spy(monkeypatch, validation, "HeldOut"),
-            Spy(monkeypatch, likelihood, "EM"),
+            Spy(monkeypatch, em, "EM"),
         )
         fit(self.UNIQUE, 2, domain=None, validation=0.25, n_average=3, max_iter=2)
         others, seen = (self.rows_of(c[0] for c in s.calls) for s in (held_out, fitted))
