@@ -70,7 +70,7 @@ def test_the_commands_print_what_they_say(page, files, tmp_path, monkeypatch):
     shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("webbrowser.open", lambda address: True)
-    monkeypatch.setattr("jointpmf.command.fit.used_bytes", lambda: 2 * 10**8)  # not what tests hold
+    monkeypatch.setattr("jointpmf.fit.memory.used_bytes", lambda: 2 * 10**8)  # not what tests hold
     check_commands(page.read_text())
 
 

@@ -221,7 +221,8 @@ import jointpmf as jp
 truth = jp.random_pmf(jp.Domain.of_sizes([3] * 4), 2, 0)
 rows = jp.Codes(truth.domain, truth.sample(200, random_state=0, backend="codes"))
 start = jp.random_pmf(truth.domain, 2, 1)
-print(*jp.fit_rows(rows, 2, start=start, max_iter=5).pmf.table().ravel())
+search = jp.Search(start=start)
+print(*jp.fit_rows(rows, 2, search=search, max_iter=5).pmf.table().ravel())
 """
 
 

@@ -342,7 +342,7 @@ class TestAsATable:
             (lambda r: recommend(jp.fit_rows(r, 1).pmf, r, users=[[1]]), "there is no user"),
             (lambda r: jp.Ratings([[1], [2], [3], [4]], r.codes), "users must be a list of ids"),
             (lambda r: jp.fit_rows(r, 1, bins=3), "bins belong to the learning of a domain"),
-            (lambda r: jp.fit_cells(r, domain=r.codes.domain), "a domain of their own"),
+            (lambda r: jp.fit_rows(r, domain=r.codes.domain), "a domain of their own"),
         ],
     )
     def test_what_cannot_be_is_said(self, call, sentence):

@@ -11,15 +11,15 @@ import polars as pl
 import pytest
 
 import jointpmf as jp
-from jointpmf.command import report as report_job
 from jointpmf.command.arguments import ranks_of
 from jointpmf.command.demo import BINS
 from jointpmf.command.main import main
+from jointpmf.command.report import findings_in
 from jointpmf.data.datasets import anes96
 from jointpmf.fit.solution import Restart, Solution, Start
 from jointpmf.judge.bootstrap import BootstrapTest
 from jointpmf.judge.rank import RankCurve, RankScore
-from jointpmf.model_file import write_model
+from jointpmf.model_file import read_model_file, write_model
 from jointpmf.show.report.comparison import Budget, compared_pairs, comparison
 from jointpmf.show.report.findings import findings_of
 from jointpmf.show.report.page import report_bytes
@@ -696,20 +696,23 @@ class TestCommand:
         assert self.run("m.safetensors", "rows.csv", "-o", "-") == 0
         assert capfdbinary.readouterr().out == (folder / "r.html").read_bytes()
 
-    def test_batches_give_the_page_of_the_whole(self, folder, capsys, monkeypatch):
-        assert self.run("m.safetensors", "rows.csv", "-o", "whole.html") == 0
-        monkeypatch.setattr("jointpmf.data.table_files.BATCH_BYTES", 200)
-        assert self.run("m.safetensors", "rows.csv", "-o", "parts.html") == 0
-        assert (folder / "whole.html").read_bytes() == (folder / "parts.html").read_bytes()
+    def page(self, folder, ranks=None, **sizes):
+        """Return the page that the command writes, with other sizes of batches and samples."""
+        subject = Subject.of_file(read_model_file(folder / "m.safetensors"))
+        found = findings_in(subject, "rows.csv", [], "error", ranks, 0, False, **sizes)
+        return report_bytes(found, "m")
 
-    def test_ranks_are_tried_on_rows_that_fit(self, folder, capsys, monkeypatch):
+    def test_batches_give_the_page_of_the_whole(self, folder, capsys):
+        assert self.run("m.safetensors", "rows.csv", "-o", "whole.html") == 0
+        assert self.page(folder, batch_bytes=200) == (folder / "whole.html").read_bytes()
+
+    def test_ranks_are_tried_on_rows_that_fit(self, folder, capsys):
         assert self.run("m.safetensors", "rows.csv", "--ranks", "1-2") == 0
         text = shown((folder / "m-report.html").read_text()).text
         assert re.search(r"The best is rank [12]\.", text)
         assert "drawn at random" not in text
-        monkeypatch.setattr(report_job, "MOST_FOR_RANKS", 100)
-        assert self.run("m.safetensors", "rows.csv", "--ranks", "1") == 0
-        assert "Tried on 100 of the 300 rows" in shown((folder / "m-report.html").read_text()).text
+        text = shown(self.page(folder, [1], most_for_ranks=100).decode()).text
+        assert "Tried on 100 of the 300 rows" in text
 
     def test_from_stdin_to_stdout(self, folder, capfdbinary, monkeypatch):
         model, rows = (folder / "m.safetensors").read_bytes(), (folder / "rows.csv").read_bytes()

@@ -18,9 +18,6 @@ from jointpmf.show.report.findings import Findings, findings_of
 from jointpmf.show.report.subject import Subject
 from jointpmf.show.report.tally import Tally
 
-_MOST_FOR_RANKS = 50_000
-"""Rows on which ranks are tried, at most; of a larger table, a random sample."""
-
 
 def findings_in(
     subject: Subject,
@@ -30,12 +27,18 @@ def findings_in(
     ranks: Sequence[int] | None,
     seed: int,
     verbose: bool,
+    most_for_ranks: int = 50_000,
+    **sizes: int,
 ) -> Findings:
-    """Return what a report says of a model and a table; with `ranks`, also how well each does."""
+    """Return what a report says of a model and a table; with `ranks`, also how well each does.
+
+    Ranks are tried on at most `most_for_ranks` rows; `sizes` are those of a batch, as in
+    `TableFile`.
+    """
     domain = subject.pmf.domain
     tally = Tally(subject.pmf, compared_pairs(domain))
-    some = _SomeRows(seed)
-    with open_table(data, missing) as table:
+    some = _SomeRows(seed, most_for_ranks)
+    with open_table(data, missing, **sizes) as table:
         read = _Read(table, domain.names)
         for _, codes in coded_batches(read, domain, unknown):
             tally.add(codes)
@@ -48,8 +51,8 @@ def findings_in(
         return findings_of(subject, tally)
     curve = jp.choose_rank(some.codes(), ranks, random_state=seed, verbose=verbose)
     note = ""
-    if tally.n_rows > _MOST_FOR_RANKS:
-        note = f"Tried on {_MOST_FOR_RANKS:,} of the {tally.n_rows:,} rows, drawn at random."
+    if tally.n_rows > most_for_ranks:
+        note = f"Tried on {most_for_ranks:,} of the {tally.n_rows:,} rows, drawn at random."
     return findings_of(subject, tally, curve, note)
 
 
@@ -73,7 +76,8 @@ class _Read:
 class _SomeRows:
     """A random sample of the rows that are added, of limited size."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, most: int) -> None:
+        self.most = most
         self.generator = np.random.default_rng(seed)
         self.kept: list[Codes] = []
         self.keys = np.empty(0)
@@ -82,8 +86,8 @@ class _SomeRows:
         """Add rows; some of them replace rows of the sample."""
         self.kept.append(codes)
         self.keys = np.concatenate([self.keys, self.generator.random(codes.n_rows)])
-        if len(self.keys) > _MOST_FOR_RANKS:
-            chosen = np.sort(np.argpartition(self.keys, _MOST_FOR_RANKS)[:_MOST_FOR_RANKS])
+        if len(self.keys) > self.most:
+            chosen = np.sort(np.argpartition(self.keys, self.most)[: self.most])
             self.kept = [Codes(codes.domain, self.codes().array[chosen])]
             self.keys = self.keys[chosen]
 

@@ -1,7 +1,7 @@
 """`Ratings`: who rated what how, with a row per user and a variable per item.
 
-A rating table is a table like any other: it is fitted by `fit_cells(ratings)` or
-`fit_rows(ratings, …)`, and an item that a user did not rate is a missing cell.
+A rating table is a table like any other: `fit_rows(ratings)` fits it, and an item that a user did
+not rate is a missing cell.
 """
 
 from __future__ import annotations

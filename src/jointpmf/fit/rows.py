@@ -140,6 +140,8 @@ def fit_rows(
         checkpoint,
     )
     asked.check()
+    if asked.ratings is not None and asked.hides_cells and domain is not None:
+        raise JointPMFError("Ratings have a domain of their own")
     with opened(source, domain, bins, sample_weight) as rows:
         defaults = asked.default_limits()
         with watched_loop(max_iter, tol, callback, verbose, rows.domain, defaults) as loop:
