@@ -21,7 +21,7 @@ def compile_loops():
     jp.impute(fitted, codes)
     for options in ({}, {"method": "aoadmm"}, {"method": "newton"}):
         jp.fit_marginals(truth.marginals(3), 3, random_state=0, max_iter=20, **options)
-    jp.fit_rows(codes, 3, method="marginals", random_state=0, max_iter=20)
+    jp.fit_rows(codes, 3, objective="marginals", random_state=0, max_iter=20)
     jp.identifiability(truth.marginals(3), 3)
 
 
