@@ -12,8 +12,10 @@ os.environ["SCIPY_ARRAY_API"] = "1"
 
 SLOW = {
     "command/test_main.py",
+    "compiled/test_loops.py",
     "fit/test_batches.py",
     "fit/test_checkpoint.py",
+    "fit/test_files.py",
     "fit/test_forecast.py",
     "fit/test_opening.py",
     "fit/test_published.py",
@@ -24,6 +26,7 @@ SLOW = {
     "rows/test_distributed.py",
     "rows/test_source.py",
     "show/test_explorer.py",
+    "show/test_plots.py",
     "show/test_report.py",
     "solvers/test_implicit.py",
     "test_docs.py",
