@@ -418,6 +418,11 @@ class TestAnotherFit:
         FITS["marginals"](checkpoint=tmp_path)
         assert_refused(FITS["marginals"], tmp_path, message, **options)
 
+    def test_other_rows_that_judge_marginals(self, tmp_path):
+        FITS["marginals"](checkpoint=tmp_path, validation=ROWS[:50])
+        other = {"validation": ROWS[50:100]}
+        assert_refused(FITS["marginals"], tmp_path, "validation: not the same", **other)
+
     @pytest.mark.parametrize("sparse", [False, True])
     def test_other_marginals(self, tmp_path, sparse):
         limits = TableLimits(sparse_below=2.0, smallest_sparse=1) if sparse else TableLimits()

@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 _MAX_BINS, _BINS_POWER = 10, 0.25
 """Parts that a column is cut into by default: at most, and as a power of the number of rows."""
 
-_TOL = 1e-8
-"""The improvement below which a fit of a given rank has converged."""
-
 
 class PMFBase(BaseEstimator):  # type: ignore[misc]
     """What all of them share: the parameters, reading tables, and the fit."""
@@ -132,25 +129,25 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
         from jointpmf.fit.rows import fit_rows  # what a fit needs is loaded by the first one
 
         objective = self._checked_objective()
-        if isinstance(objective, Likelihood):
-            emphasis = self._emphasis if target is not None else None
-            objective = replace(objective, target=target, emphasis=emphasis)
-        tol = self.tol
-        if not isinstance(self.rank, str):
-            tol = _TOL if tol is None else tol
-            if isinstance(objective, Likelihood):
-                objective = replace(objective, target=None, emphasis=None)
+        has_target = target is not None and isinstance(self.rank, str)
+        if has_target and isinstance(objective, Likelihood):
+            objective = replace(objective, target=target, emphasis=self._emphasis)
         return fit_rows(
             codes,
             self.rank,
             objective=objective,
             search=Search(n_starts=self.n_starts),
             max_iter=self.max_iter,
-            tol=tol,
+            tol=self._tol,
             sample_weight=weights,
             random_state=seed_of(self.random_state),
             verbose=self.verbose,
         )
+
+    @property
+    def _tol(self) -> float | None:
+        """The improvement below which a fit has converged; a given rank is not fitted further."""
+        return 1e-8 if self.tol is None and not isinstance(self.rank, str) else self.tol
 
     def _checked_objective(self) -> Objective:
         """Return the objective, with what the estimators smooth by default."""

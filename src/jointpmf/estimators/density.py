@@ -15,9 +15,8 @@ from jointpmf.estimators.base import PMFBase
 from jointpmf.estimators.tables import counting_rows, seed_of
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import checked_loop
-from jointpmf.fit.settings import Likelihood
+from jointpmf.fit.settings import Effort, Likelihood
 from jointpmf.fit.solution import Solution
-from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
 from jointpmf.rows.distributed import engine_of
 from jointpmf.rows.source import Table
@@ -27,9 +26,6 @@ from jointpmf.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from jointpmf.solvers.stepwise import Stepwise
-
-_TOL, _STEP_ROWS = 1e-8, 2**14
-"""The improvement below which a fit has converged, and rows of one step of `partial_fit`."""
 
 
 def _check_can_learn_more(estimator: PMFBase) -> bool:
@@ -162,19 +158,17 @@ class PMFEstimator(PMFBase):
                 f"{error}; pass domain= with all levels in the first call of partial_fit"
             ) from None
         assert self._steps is not None
-        for rows in steps_of(codes, weights, _STEP_ROWS):
+        for rows in steps_of(codes, weights, Effort().step_rows):
             self._steps.add(rows)
         if self._steps.history:
-            outcome = self._steps.outcome()
-            pmf = JointPMF.at(outcome.point, codes.domain)
-            self._keep(Solution.of(outcome, pmf, self.solution_.start))
+            self._keep(Solution.of(self._steps.outcome(), codes.domain, self.solution_.start))
 
     def _fit(self) -> EMFit:
         """Return how a fit of the given rank is done."""
         objective = self._checked_objective()
         assert isinstance(objective, Likelihood)
         rank = whole_number(self.rank, "the rank", 1)
-        loop = checked_loop(self.max_iter, self.tol, (2000, _TOL))
+        loop = checked_loop(self.max_iter, self._tol, (2000, 1e-10))
         return EMFit(rank, loop, objective.smoothing or 0.0, objective.towards or "marginal")
 
     def _learned_by_workers(self, X: Any, engine: str, sample_weight: Any) -> Self:

@@ -15,7 +15,7 @@ import math
 import os
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -235,12 +235,17 @@ class SavedRun:
 
 
 def generator_and_runs(
-    checkpoint: Checkpoint | PathLike | None, identity: Mapping[str, Any], random_state: Any
+    checkpoint: Checkpoint | PathLike | None,
+    identity: Callable[[], Mapping[str, Any]],
+    random_state: Any,
 ) -> tuple[np.random.Generator, SavedFit | None]:
-    """Return what a fit draws from, and where its runs are saved, if they are."""
+    """Return what a fit draws from, and where its runs are saved, if they are.
+
+    What is fitted is described only then: that reads all of it.
+    """
     if checkpoint is None:
         return seeded_generator(random_state), None
-    saved = SavedFit(checkpoint, identity, random_state)
+    saved = SavedFit(checkpoint, identity(), random_state)
     return saved.generator, saved
 
 

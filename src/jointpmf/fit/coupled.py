@@ -105,7 +105,7 @@ class CoupledFit:
 
         def fit(point: Point, start: Start) -> Solution:
             outcome = iterate(self._solver(problem), point, loop, validation=held_out)
-            return Solution.of(outcome, JointPMF.at(outcome.point, problem.domain), start)
+            return Solution.of(outcome, problem.domain, start)
 
         trials: Trials[Start] = Trials(_score_of(problem, held_out))
         trials.run(_candidates(fit, first, count, problem, generator), partial(_agree, problem))
@@ -118,7 +118,7 @@ class CoupledFit:
         """Return a fit that was interrupted before it had a better start than this one."""
         here = iterate(self._solver(problem), point, Loop(max_iter=0, tol=0.0))
         start = Start("random", "interrupted before it began")
-        return Solution.of(here, JointPMF.at(point, problem.domain), start).stopped()
+        return Solution.of(here, problem.domain, start).stopped()
 
     def _first(
         self, problem: Problem, marginals: MarginalSet | None, generator: np.random.Generator

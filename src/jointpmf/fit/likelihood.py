@@ -65,8 +65,7 @@ class EMFit:
         else:
             begin = self._begin_elsewhere(source, generator)
         if begin.outcome is not None:
-            pmf = JointPMF.at(begin.outcome.point, source.domain)
-            return Solution.of(begin.outcome, pmf, begin.start)
+            return Solution.of(begin.outcome, source.domain, begin.start)
         try:
             if not begin.stopped:
                 return self.from_point(source, begin.point, begin.start, held_out, begun)
@@ -89,7 +88,7 @@ class EMFit:
         kernel = neighbour_kernel(source, self.bandwidth) if self.bandwidth else None
         solver = em.EM(source, self.rank, self.prior(source), held_out is None, kernel)
         outcome = iterate(solver, point, self.loop, validation=held_out, begin=begun)
-        solution = Solution.of(outcome, JointPMF.at(outcome.point, source.domain), start)
+        solution = Solution.of(outcome, source.domain, start)
         return replace(solution, n_starts=start.n_tried or 1, n_agreed=start.n_agreed)
 
     def prior(self, source: Source | TableRows) -> np.ndarray | None:
@@ -177,5 +176,4 @@ class EMFit:
             status = Status.STOPPED
         if status is Status.ONE_PASS:
             check_levels(stream.domain, steps.seen)
-        outcome = steps.outcome(status)
-        return Solution.of(outcome, JointPMF.at(outcome.point, stream.domain), found.start)
+        return Solution.of(steps.outcome(status), stream.domain, found.start)

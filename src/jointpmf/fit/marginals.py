@@ -11,7 +11,7 @@ from jointpmf.fit.coupled import CoupledFit, TableFit
 from jointpmf.fit.progress import watched_loop
 from jointpmf.fit.settings import Checkpoint, Search, checked_rank, checked_search
 from jointpmf.fit.solution import Callback, FittedTo, Solution
-from jointpmf.fit.validation import judge_of_marginals
+from jointpmf.fit.validation import judge_of_marginals, plain_validation
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.solvers.least_squares import marginal_weights
 
@@ -83,19 +83,22 @@ def fit_marginals(
         raise JointPMFError("n_starts and n_average belong to fits to rows")
     search.check_start(("auto", "algebraic", "random"), marginals.domain, given_rank, "marginals'")
     judge = judge_of_marginals(validation, marginals.domain)
-    weights = marginal_weights(marginals, weighting)
     with watched_loop(max_iter, tol, callback, verbose, marginals.domain, (1500, 1e-10)) as loop:
-        identity = {
-            "objective": "marginals",
-            "marginals": marginals,
-            "rank": given_rank,
-            "method": method,
-            "search": search,
-            "weighting": weights,
-            "max_iter": loop.max_iter,
-            "tol": loop.tol,
-            "validation": validation is not None,
-        }
+
+        def identity() -> dict[str, Any]:
+            return {
+                "objective": "marginals",
+                "marginals": marginals,
+                "rank": given_rank,
+                "method": method,
+                "search": search,
+                "weighting": marginal_weights(marginals, weighting),
+                "max_iter": loop.max_iter,
+                "tol": loop.tol,
+                "validation": validation is not None
+                and plain_validation(validation, marginals.domain),
+            }
+
         generator, runs = generator_and_runs(checkpoint, identity, random_state)
         fit = CoupledFit(replace(loop, runs=runs), method, search.start)
         solution = TableFit(fit, weighting, judge).run(marginals, given_rank, generator)

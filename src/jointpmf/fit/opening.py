@@ -33,33 +33,30 @@ def opened(
     """Give what a user has as a source of rows, or as something rows can be read from."""
     if domain is not None:
         check_is_domain(domain)
-    if kind := _kind_elsewhere(source):
-        asked = {"sample_weight": sample_weight, "bins": None if kind == "a file" else bins}
-        for name, value in asked.items():
-            if value is not None:
-                raise JointPMFError(f"{name} does not apply to {kind}: leave it out")
-    if engine_of(source):
+    if engine := engine_of(source):
+        _refuse(f"a {engine} table", sample_weight=sample_weight, bins=bins)
         with distributed_rows(source, domain) as rows:
             yield rows
     elif isinstance(source, FileReading):
+        _refuse("a file", sample_weight=sample_weight)
         yield source
     elif (files := _files_of(source)) is not None:
+        _refuse("a file", sample_weight=sample_weight)
         with opened_files(files, domain, bins) as reading:
             yield reading
     elif are_batches(source):
+        _refuse("batches", sample_weight=sample_weight, bins=bins)
         yield Batches(source, domain)
     else:
         codes = encode(source, domain, bins=bins)
         yield Table.of_codes(codes, checked_weights(sample_weight, codes.n_rows))
 
 
-def _kind_elsewhere(source: Any) -> str:
-    """Return what a source is, in words, unless it is a table in memory."""
-    if engine := engine_of(source):
-        return f"a {engine} table"
-    if isinstance(source, FileReading) or _files_of(source) is not None:
-        return "a file"
-    return "batches" if are_batches(source) else ""
+def _refuse(kind: str, **asked: Any) -> None:
+    """Raise if something was asked for that such a source cannot do."""
+    for name, value in asked.items():
+        if value is not None:
+            raise JointPMFError(f"{name} does not apply to {kind}: leave it out")
 
 
 def _files_of(source: Any) -> Files | None:

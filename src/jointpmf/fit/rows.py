@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -226,7 +227,7 @@ class _Fitting:
                 return self._of_counts(reading, objective, room)
         if reading.is_read_once:
             self._check_in_memory("rows that come once")
-            generator, runs = self._generator_and_runs({"table": "rows that come once"})
+            generator, runs = self._generator_and_runs(lambda: {"table": "rows that come once"})
             stream = Stream(reading)
             found = self._em_fit(domain, runs).run_once(stream, generator)
             return self._told(found, FittedTo("rows", n_rows=stream.n_rows))
@@ -255,12 +256,9 @@ class _Fitting:
             room.check_counts(reading.domain, objective.order)
         self._check_in_memory("rows that are counted as they are read")
         marginals, n_rows = counted_marginals(reading, objective.order)
-        generator, runs = self._generator_and_runs({"marginals": marginals})
-        solution = fit_counted(
-            marginals, self.asked.rank, self._table_fit(reading.domain, runs), generator
-        )
-        assert solution.source is not None
-        return replace(solution, source=replace(solution.source, n_rows=n_rows))
+        generator, runs = self._generator_and_runs(lambda: {"marginals": marginals})
+        fit = self._table_fit(reading.domain, runs)
+        return _over_rows(fit_counted(marginals, self.asked.rank, fit, generator), n_rows)
 
     def _of_source(self, source: Source) -> Solution:
         """Return the fit to rows that stay where they are."""
@@ -273,11 +271,10 @@ class _Fitting:
         elif not isinstance(source, Table) and not is_sampled:
             self._check_in_memory("rows that are not in memory")
         validation = self.asked.validation
-        weights = source.weights if isinstance(source, Table) else None
         generator, runs = self._generator_and_runs(
-            {
-                "table": source.digest if self.asked.checkpoint is not None else None,
-                "sample_weight": weights,
+            lambda: {
+                "table": source.digest,
+                "sample_weight": source.weights if isinstance(source, Table) else None,
                 "validation": plain_validation(validation, source.domain),
             }
         )
@@ -311,8 +308,7 @@ class _Fitting:
             split = splitter(source, self.asked.validation, is_smoothed=False)(generator)
             fit, fitted = replace(fit, judge=split.judge), split.fitted
         found = fit_subsets(fitted, self.asked.rank, self.asked.objective, fit, generator)
-        assert found.source is not None
-        return replace(found, source=replace(found.source, n_rows=_rows_of(source).n_rows))
+        return _over_rows(found, _rows_of(source).n_rows)
 
     def _of_any_rank(self, source: Source, fit: EMFit, generator: np.random.Generator) -> Solution:
         """Return the fit whose rank is found by what is held out: hidden cells, or rows."""
@@ -388,17 +384,22 @@ class _Fitting:
         loop = replace(self.loop, runs=runs)
         return TableFit(CoupledFit(loop, start=self.asked.search.start), "counts")
 
-    def _generator_and_runs(self, data: dict[str, Any]) -> tuple[np.random.Generator, Any]:
+    def _generator_and_runs(
+        self, data: Callable[[], dict[str, Any]]
+    ) -> tuple[np.random.Generator, Any]:
         """Return what the fit draws from and where it is saved, known by all that was asked."""
         asked = self.asked
-        identity = {
-            "objective": asked.objective,
-            "rank": asked.rank,
-            "search": asked.search,
-            "max_iter": self.loop.max_iter,
-            "tol": self.loop.tol,
-            **data,
-        }
+
+        def identity() -> dict[str, Any]:
+            return {
+                "objective": asked.objective,
+                "rank": asked.rank,
+                "search": asked.search,
+                "max_iter": self.loop.max_iter,
+                "tol": self.loop.tol,
+                **data(),
+            }
+
         return generator_and_runs(asked.checkpoint, identity, asked.random_state)
 
     def _told(self, solution: Solution, source: FittedTo) -> Solution:
@@ -419,6 +420,12 @@ class _Fitting:
         for name, is_asked in needs.items():
             if is_asked:
                 raise JointPMFError(f"{name} does not apply to {what}: leave it out")
+
+
+def _over_rows(solution: Solution, n_rows: int | None) -> Solution:
+    """Return a fit to marginals with the number of rows they were counted over."""
+    assert solution.source is not None
+    return replace(solution, source=replace(solution.source, n_rows=n_rows))
 
 
 def _rows_of(source: Source) -> FittedTo:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jointpmf.solvers.loop import Outcome, Status, Step
+from jointpmf.solvers.loop import Outcome, Status, Step, sentence_of_end
 
 if TYPE_CHECKING:
     import os
 
+    from jointpmf.domain import Domain
     from jointpmf.fit.settings import Objective
     from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.pmf import JointPMF
@@ -177,9 +178,12 @@ class Solution:
     marginals: MarginalSet | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, outcome: Outcome, pmf: JointPMF, start: Start | None = None) -> Solution:
+    def of(cls, outcome: Outcome, domain: Domain, start: Start | None = None) -> Solution:
         """Return where a run ended, with the model there."""
-        _, status, objective, history, kkt, validation = outcome
+        from jointpmf.pmf import JointPMF
+
+        point, status, objective, history, kkt, validation = outcome
+        pmf = JointPMF.at(point, domain)
         return cls(pmf, status, objective, history, start, kkt, validation=validation)
 
     @property
@@ -249,11 +253,7 @@ class Solution:
 
     def __str__(self) -> str:
         """Say how the fit ended."""
-        seconds = self.history[-1].seconds if self.history else 0.0
-        return (
-            f"{self.status.value} Objective {self.objective:.6g} after {self.n_iter} iterations "
-            f"in {seconds:.3g} s; {self.pmf!r}"
-        )
+        return f"{sentence_of_end(self.status, self.objective, self.history)}; {self.pmf!r}"
 
     def _repr_html_(self) -> str:
         """Return how the fit ended, and the model."""

@@ -71,7 +71,7 @@ def judge_of_marginals(validation: Any, domain: Domain) -> Judge | None:
         return None
     if callable(validation):
         return lambda rank: _Judged(validation, domain)
-    if isinstance(validation, (Real, HiddenCells)) or _mask(validation) is not None:
+    if isinstance(validation, Real) or are_cells(validation):
         raise JointPMFError(
             "the validation of a fit to marginals must be a table of rows or callable, "
             f"not {shown(validation)}"
@@ -115,8 +115,6 @@ def plain_validation(validation: Any, domain: Domain) -> Any:
 
 def are_cells(validation: Any) -> bool:
     """Tell whether a validation is cells to hide: HiddenCells, or a rectangle of booleans."""
-    if validation is None or callable(validation):
-        return False
     return isinstance(validation, HiddenCells) or _mask(validation) is not None
 
 
@@ -124,7 +122,7 @@ def cells_of(validation: Any, codes: Codes) -> HiddenCells | None:
     """Return cells to hide, or None if a validation is something else."""
     if isinstance(validation, HiddenCells):
         return validation
-    hidden = None if validation is None or callable(validation) else _mask(validation)
+    hidden = _mask(validation)
     if hidden is None or _are_rows(hidden, codes):
         return None
     return HiddenCells(hidden)

@@ -12,7 +12,7 @@ from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING
 from jointpmf.errors import seeded_generator, whole_number
 from jointpmf.fit.likelihood import EMFit
-from jointpmf.fit.progress import progress_bar, watched_loop
+from jointpmf.fit.progress import checked_loop, progress_bar
 from jointpmf.judge.larger import best_unstopped, enlarged_fits
 from jointpmf.pmf import JointPMF
 from jointpmf.rows.source import Table, check_table
@@ -109,10 +109,10 @@ def bootstrap_test(
     replicates = []
     with (
         one_blas_thread,
-        watched_loop(max_iter, tol, None, False, codes.domain, (2000, _TOL)) as loop,
         progress_bar("simulating", n_bootstrap, verbose) as advance,
     ):
-        fit, whole = EMFit(rank, loop), Table.of_codes(codes)
+        fit = EMFit(rank, checked_loop(max_iter, tol, (2000, _TOL)))
+        whole = Table.of_codes(codes)
         small = best_unstopped([fit], whole, generator).pmf
         statistic = _likelihood_ratio(whole, small, fit, generator)
         for k in range(n_bootstrap):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -160,11 +160,13 @@ class Outcome(NamedTuple):
 
     def __str__(self) -> str:
         """Say how the run ended."""
-        seconds = self.history[-1].seconds if self.history else 0.0
-        return (
-            f"{self.status.value} Objective {self.objective:.6g} after {self.n_iter} iterations "
-            f"in {seconds:.3g} s"
-        )
+        return sentence_of_end(self.status, self.objective, self.history)
+
+
+def sentence_of_end(status: Status, objective: float, history: Sequence[Step]) -> str:
+    """Return how a run ended: its status, what it reached, and how long that took."""
+    n_iter, seconds = (history[-1].iteration, history[-1].seconds) if history else (0, 0.0)
+    return f"{status.value} Objective {objective:.6g} after {n_iter} iterations in {seconds:.3g} s"
 
 
 def iterate(
