@@ -68,6 +68,8 @@ def run_all(tasks: Sequence[Callable[[], None]]) -> None:
 
     The calling thread works too; the others only help.
     """
+    if len(tasks) == 1:
+        return tasks[0]()
     waiting = deque(tasks)
 
     def work() -> None:

@@ -40,7 +40,7 @@ def stack_of(weights: np.ndarray, factors: np.ndarray) -> np.ndarray:
 
 def safe_cells(stack: np.ndarray) -> int:
     """Return how many cells of a row can be multiplied without underflow."""
-    digits = -math.log10(stack[stack > 0].min())
+    digits = -math.log10(stack.min(where=stack > 0, initial=1.0))
     return max(int(_SAFE_DIGITS / max(digits, 1e-3)) - 1, 0)
 
 
@@ -53,6 +53,20 @@ def lift_subnormals(stack: np.ndarray) -> int:
     if power:
         np.ldexp(stack, power, out=stack)
     return power
+
+
+@compiled
+def set_parts(values, totals, otherwise, offsets, smallest, out):
+    """Set rows offsets[n]:offsets[n + 1] of `out` to parts of totals[n], for every n.
+
+    Where a total is zero they become what is in `otherwise`; parts below `smallest` become zero.
+    """
+    for n in range(len(totals)):
+        for i in range(offsets[n], offsets[n + 1]):
+            for f in range(out.shape[1]):
+                total = totals[n, f]
+                part = values[i, f] / total if total > 0 else otherwise[i, f]
+                out[i, f] = part if part >= smallest else 0.0
 
 
 @compiled

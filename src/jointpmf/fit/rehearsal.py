@@ -170,13 +170,16 @@ class CoupledTrial:
 
     def _problem(self, rank: int, codes: Codes) -> tuple[Problem, MarginalSet | None, float]:
         """Return the problem, and how many times as many subsets of the whole table are counted."""
+        table = Table.of_codes(codes)
         if not self.is_implicit:
-            marginals = MarginalSet.from_table(codes, self.order)
+            marginals = MarginalSet.from_table(table.codes, self.order)
             return CoupledLeastSquares(marginals, rank, "counts"), marginals, 1.0
-        n_subsets, few = math.comb(len(codes.domain), self.order), Limits(most_counted=0)
-        problem = ImplicitLeastSquares(ColumnRows.of_codes(codes), rank, self.order, few)
-        counted = Limits().n_counted(n_subsets, self.n_rows), few.n_counted(n_subsets, codes.n_rows)
-        return problem, None, counted[0] / counted[1]
+        n_subsets, limits = math.comb(len(codes.domain), self.order), Limits()
+        n_counted = limits.n_counted(n_subsets, self.n_rows)
+        if n_counted < n_subsets:
+            limits = Limits(most_counted=0)  # as of the whole table, only some are counted
+        problem = ImplicitLeastSquares(ColumnRows.of_codes(table.codes), rank, self.order, limits)
+        return problem, None, n_counted / limits.n_counted(n_subsets, codes.n_rows)
 
 
 def _steps(solver: Solver, state: State) -> tuple[float, State]:

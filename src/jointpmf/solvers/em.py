@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import sparray
 
 from jointpmf.compiled.panels import aligned_zeros
+from jointpmf.compiled.posteriors import set_parts
 from jointpmf.solvers.loop import Arrays, State
 
 if TYPE_CHECKING:
@@ -150,13 +151,9 @@ class EM:
 
 def feasible_stack(stack: np.ndarray, otherwise: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Return columns and weights that sum to one; where they are all zero, those otherwise."""
-    totals = np.empty_like(stack)
-    totals[:-1] = np.repeat(
-        np.add.reduceat(stack[:-1], offsets[:-1], axis=0), np.diff(offsets), axis=0
-    )
+    totals = np.empty((len(offsets), stack.shape[1]))
+    np.add.reduceat(stack[:-1], offsets[:-1], axis=0, out=totals[:-1])
     totals[-1] = stack[-1].sum()
     out = aligned_zeros(*stack.shape)
-    np.divide(stack, totals, out=out, where=totals > 0)
-    np.copyto(out, otherwise, where=totals <= 0)
-    out[out < _SMALLEST] = 0.0
+    set_parts(stack, totals, otherwise, np.append(offsets, len(stack)), _SMALLEST, out)
     return out
