@@ -1,7 +1,10 @@
-"""One browser for all tests of pages."""
+"""One browser for all tests of pages, and one fit that is worth looking at."""
 
 import pytest
 
+import jointpmf as jp
+from jointpmf.command.demo import BINS, RANK
+from jointpmf.data.datasets import anes96
 from support.browser import CHROMIUM, OPTIONS, skip_or_fail
 
 
@@ -17,3 +20,16 @@ def browser():
         started = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
         yield started
         started.close()
+
+
+@pytest.fixture(scope="session")
+def table():
+    """Return the survey, of which every fourth vote is not known."""
+    table = anes96()
+    table.loc[::4, "vote"] = None
+    return table
+
+
+@pytest.fixture(scope="session")
+def fit(table):
+    return jp.fit_rows(table, RANK, bins=BINS, random_state=0)

@@ -8,6 +8,7 @@ import contextlib
 import csv
 import datetime
 import io
+import itertools
 import json
 import math
 import os
@@ -16,6 +17,7 @@ import shlex
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from decimal import Decimal
 from pathlib import Path
 from urllib.parse import quote
@@ -25,10 +27,18 @@ import pytest
 from matplotlib.image import imread
 
 import jointpmf as jp
-from jointpmf.command.demo import BINS, RANK
 from jointpmf.command.main import main
-from jointpmf.data.datasets import anes96
-from support.browser import AXE, DESKTOP, HOSTILE, LEFT, PHONE, ROOT, skip_or_fail
+from support.browser import (
+    AXE,
+    DESKTOP,
+    HOSTILE,
+    LEFT,
+    PHONE,
+    ROOT,
+    SCHEMES,
+    faults_for_axe,
+    skip_or_fail,
+)
 
 VIEWS = ["variables", "dependencies", "components", "rows", "code"]
 
@@ -36,8 +46,7 @@ VIEWS = ["variables", "dependencies", "components", "rows", "code"]
 class Explorer:
     """One page in the browser, which takes note of all that it asks for and complains of."""
 
-    def __init__(self, context, path):
-        self.path = path
+    def __init__(self, context):
         self.page = context.new_page()
         self.page.set_default_timeout(20_000)
         self.requests, self.complaints = [], []
@@ -45,10 +54,42 @@ class Explorer:
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
+    def open(self, path, fragment, scheme):
+        """Show a file; nothing is left of what was shown before."""
+        self.path = path
+        self.requests.clear()
+        self.complaints.clear()
+        self.page.emulate_media(color_scheme=scheme)
+        return self.go(fragment)
+
+    def close(self):
+        """Check that the page was well-behaved, and forget what it keeps."""
+        assert self.complaints == []
+        assert {url.split("#")[0] for url in self.requests} <= {"about:blank", self.path.as_uri()}
+        assert self.ask("window.hacked") is None
+        self.ask("{ localStorage.clear(); sessionStorage.clear() }")
+
     def go(self, fragment=""):
-        self.page.goto("about:blank")
+        """Load the file, also where only the fragment is another."""
+        if self.page.url.split("#")[0] == self.path.as_uri():
+            self.page.goto("about:blank")
         self.page.goto(f"{self.path.as_uri()}#{fragment}")
         return self
+
+    def edit(self, fragment):
+        """Change the address, which the page reads as it does when it is loaded."""
+        self.ask(
+            "new Promise((read) => { addEventListener('hashchange', () => read(), { once: true });"
+            " location.hash = a[0]; })",
+            fragment,
+        )
+
+    def settle(self):
+        """Wait until all is computed and drawn."""
+        self.wait("document.querySelectorAll('main [aria-busy=true]').length === 0")
+        self.ask(
+            "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
+        )
 
     def ask(self, code, *arguments):
         return self.page.evaluate(f"(a) => {code}", list(arguments))
@@ -76,32 +117,39 @@ class Explorer:
         return self.ask("location.hash.slice(1)")
 
 
-@pytest.fixture
-def explore(browser, tmp_path):
-    """Return what opens the page of a model; afterwards the page must have been well-behaved."""
-    opened, contexts = [], []
+@pytest.fixture(scope="module")
+def windows(browser):
+    """Return the open pages by the options of their contexts, for one test after the other."""
+    found = defaultdict(list)
+    yield found
+    for page in itertools.chain(*found.values()):
+        page.page.context.close()
 
-    def open_page(pmf, fragment="", size=DESKTOP, name="model", **options):
+
+@pytest.fixture
+def explore(browser, windows, tmp_path):
+    """Return what opens the page of a model; afterwards the page must have been well-behaved."""
+    opened = []
+
+    def open_page(pmf, fragment="", size=DESKTOP, name="model", scheme="light", **options):
         path = tmp_path / f"{name}.html"
         pmf.explore(path)
         width, height = size
-        context = browser.new_context(viewport={"width": width, "height": height}, **options)
-        contexts.append(context)
-        opened.append(Explorer(context, path))
-        return opened[-1].go(fragment)
+        options["viewport"] = {"width": width, "height": height}
+        free = windows[json.dumps(options, sort_keys=True)]
+        page = free.pop() if free else Explorer(browser.new_context(**options))
+        opened.append((free, page))
+        return page.open(path, fragment, scheme)
 
     yield open_page
-    for page in opened:
-        assert page.complaints == []
-        assert {url.split("#")[0] for url in page.requests} <= {"about:blank", page.path.as_uri()}
-        assert page.ask("window.hacked") is None
-    for context in contexts:
-        context.close()
+    for free, page in opened:
+        page.close()
+        free.append(page)
 
 
 @pytest.fixture(scope="module")
-def survey():
-    return jp.fit_rows(anes96(), RANK, bins=BINS, random_state=0).pmf
+def survey(fit):
+    return fit.pmf
 
 
 @pytest.fixture(scope="module")
@@ -131,56 +179,69 @@ def brute_force(pmf, evidence):
     return table, table.sum()
 
 
+ALL_NUMBERS = """{
+    const shown = (name, position) => {
+        const card = document.querySelector(`.card[data-position="${position}"]`);
+        const text = (bar, part) => bar.querySelector(part).textContent;
+        return {
+            distribution: jointpmf.distribution(name),
+            unconditional: jointpmf.unconditional(name),
+            divergence: jointpmf.divergence(name),
+            mean: jointpmf.mean(name),
+            bars: [...card.querySelectorAll('.level')].map((bar) => (
+                [bar.dataset.probability, text(bar, '.share'), text(bar, '.moved-by')])),
+            means: [...card.querySelectorAll('.mean')].map((mean) => mean.textContent),
+        };
+    };
+    return {
+        logProbability: jointpmf.logProbability(),
+        shownLog: document.getElementById('probability').dataset.log,
+        variables: jointpmf.names.map(shown),
+    };
+}"""
+"""All at once: a question to the browser for each bar would take most of these tests' time."""
+
+
 def check_numbers(page, pmf, evidence):
     """Compare all numbers of the page with the joint table; evidence is codes by name."""
     table, total = brute_force(pmf, evidence)
-    assert page.ask("jointpmf.logProbability()") == pytest.approx(math.log(total), abs=1e-9)
-    assert float(page.page.locator("#probability").get_attribute("data-log")) == pytest.approx(
-        math.log(total), abs=1e-9
-    )
+    found = page.ask(ALL_NUMBERS)
+    assert found["logProbability"] == pytest.approx(math.log(total), abs=1e-9)
+    assert float(found["shownLog"]) == pytest.approx(math.log(total), abs=1e-9)
     shares = {
         name: table.sum(axis=tuple(k for k in range(table.ndim) if k != n)) / total
         for n, name in enumerate(pmf.domain.names)
     }
-    for variable in pmf.domain:
+    for variable, one in zip(pmf.domain, found["variables"], strict=True):
         share, before = shares[variable.name], pmf.marginal([variable.name]).table()
-        found = page.ask("jointpmf.distribution(a[0])", variable.name)
-        np.testing.assert_allclose(found, share, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(
-            page.ask("jointpmf.unconditional(a[0])", variable.name), before, rtol=0, atol=1e-9
-        )
+        np.testing.assert_allclose(one["distribution"], share, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(one["unconditional"], before, rtol=0, atol=1e-9)
         inside = share > 0
         divergence = (share[inside] * np.log(share[inside] / before[inside])).sum()
-        assert page.ask("jointpmf.divergence(a[0])", variable.name) == pytest.approx(
-            divergence, abs=1e-9
-        )
-        check_card(page, variable, share, before, bool(evidence))
+        assert one["divergence"] == pytest.approx(divergence, abs=1e-9)
+        check_card(one, variable, share, before, bool(evidence))
     return shares
 
 
-def check_card(page, variable, share, before, is_moved):
+def check_card(found, variable, share, before, is_moved):
     """Compare what a card shows with the numbers it should show."""
-    card = page.card(variable.name)
-    bars = card.locator(".level")
-    assert bars.count() == variable.size
-    for code in range(variable.size):
-        bar = bars.nth(code)
-        assert float(bar.get_attribute("data-probability")) == pytest.approx(share[code], abs=1e-9)
-        shown = bar.locator(".share").text_content()
+    assert len(found["bars"]) == variable.size
+    for code, (probability, shown, moved) in enumerate(found["bars"]):
+        assert float(probability) == pytest.approx(share[code], abs=1e-9)
         assert float(shown.removesuffix(" %")) == pytest.approx(100 * share[code], abs=0.051)
-        moved = bar.locator(".moved-by").text_content().replace("−", "-")
         if is_moved:
-            assert float(moved) == pytest.approx(100 * (share[code] - before[code]), abs=0.051)
+            by = float(moved.replace("−", "-"))
+            assert by == pytest.approx(100 * (share[code] - before[code]), abs=0.051)
         else:
             assert moved == ""
     numbers = variable.values is not None and not isinstance(variable.levels[0], bool)
     if numbers:
         mean = float(share @ variable.values)
-        assert page.ask("jointpmf.mean(a[0])", variable.name) == pytest.approx(mean, abs=1e-9)
-        shown = float(re.match(r"mean ([\d.]+)", card.locator(".mean").text_content())[1])
-        assert shown == pytest.approx(mean, rel=1e-3)
+        assert found["mean"] == pytest.approx(mean, abs=1e-9)
+        (text,) = found["means"]
+        assert float(re.match(r"mean ([\d.]+)", text)[1]) == pytest.approx(mean, rel=1e-3)
     else:
-        assert card.locator(".mean").count() == 0
+        assert found["means"] == []
 
 
 class TestEvidence:
@@ -385,14 +446,17 @@ class TestKeyboard:
         assert page.ask("document.activeElement.closest('ol').id") == "strongest"
 
     def test_tab_reaches_every_card_of_many(self, explore):
-        pmf = jp.random_pmf(jp.Domain.of_sizes([2] * 120), 2, 0)
-        page = explore(pmf)
+        pmf = jp.random_pmf(jp.Domain.of_sizes([2] * 40), 2, 0)
+        page = explore(pmf, size=(700, 400))
+        assert page.page.locator(".card").count() < 30  # the others are made on the way
         page.bar("x0", 0).focus()
-        names = set()
-        for _ in range(250):
+        page.ask(
+            "{ window.reached = []; document.addEventListener('focusin', ({ target }) => "
+            "reached.push(target.closest('.card')?.dataset.position ?? '')); }"
+        )
+        for _ in range(85):
             page.page.keyboard.press("Tab")
-            names.add(page.ask("document.activeElement.closest('.card')?.dataset.position ?? ''"))
-        assert {str(n) for n in range(1, 120)} <= names
+        assert {str(n) for n in range(1, 40)} <= set(page.ask("reached"))
 
 
 class TestOrder:
@@ -580,14 +644,15 @@ class TestRows:
         assert self.rows(page) == first
 
     def rows(self, page):
-        lines = page.page.locator("#drawn tbody tr[aria-rowindex]").all()
-        return [line.locator("td").all_text_contents() for line in lines]
+        return page.page.locator("#drawn tbody tr[aria-rowindex]").evaluate_all(
+            "lines => lines.map(one => [...one.querySelectorAll('td')].map(td => td.textContent))"
+        )
 
     def test_draws_follow_the_distribution(self, explore, small):
         page = explore(small, "given=rating:2,4")
-        first, again = (page.ask("JSON.stringify(jointpmf.sample(40000, 5))") for _ in range(2))
-        assert first == again
-        rows = np.array(json.loads(first))
+        drawn = "JSON.stringify(jointpmf.sample(40000, 5))"
+        assert page.ask(f"{drawn} === {drawn}")
+        rows = np.array(json.loads(page.ask(drawn)))
         table, total = brute_force(small, {"rating": [1, 3]})
         counts = np.zeros_like(table)
         np.add.at(counts, tuple(rows.T), 1)
@@ -713,7 +778,9 @@ class TestFiles:
         assert drawn[0] == list(small.domain.names)
         assert drawn[1:] == TestRows().rows(page)
 
-    def test_the_code_can_be_copied_and_gives_the_same_numbers(self, explore, survey, tmp_path):
+    def test_the_code_can_be_copied_and_gives_the_same_numbers(
+        self, explore, survey, tmp_path, monkeypatch, capsys
+    ):
         permissions = ["clipboard-read", "clipboard-write"]
         page = explore(survey, name="survey", permissions=permissions)
         page.bar("party", 5).click()
@@ -730,13 +797,12 @@ class TestFiles:
             copied[kind] = page.ask("navigator.clipboard.readText()")
             assert copied[kind] == page.text(kind)
         assert copied["link"] == page.ask("location.href")
-        command = [sys.executable, "-c", copied["python"]]
-        printed = ast.literal_eval(output_of(command, tmp_path))
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("COLUMNS", "200")
+        printed = ast.literal_eval(printed_by(copied["python"]))
         assert list(printed) == [1, 2, 3, 4, 5, 6, 7]
         np.testing.assert_allclose(list(printed.values()), expected, rtol=0, atol=1e-9)
-        assert "Clinton's view, given party = weak" in output_of(
-            ["sh", "-c", copied["shell"]], tmp_path
-        )
+        assert "Clinton's view, given party = weak" in said_by_command(copied["shell"], capsys)
         said = json.loads(output_of(["sh", "-c", copied["shell"] + " --json"], tmp_path))
         found = [one["probability"] for one in said["distribution"]]
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
@@ -783,7 +849,7 @@ class TestHostileText:
             page.bar(HOSTILE[0], 1).click()
             for view in VIEWS:
                 page.page.locator(f"#tab-{view}").click()
-                page.page.wait_for_timeout(100)
+                page.settle()
                 assert page.ask("document.querySelectorAll('img, b, main script').length") == 0
                 assert page.ask("document.documentElement.scrollWidth <= innerWidth")
 
@@ -808,12 +874,12 @@ class TestHostileText:
             levels = [HOSTILE[n], HOSTILE[(n + 7) % len(HOSTILE)]][: 1 + n % 2]
             of = HOSTILE[(n + 1) % len(HOSTILE)]
             texts = ",".join(map(encoded, levels))
-            page.go(f"given={encoded(name)}:{texts}&of={encoded(of)}&view=code")
+            page.edit(f"given={encoded(name)}:{texts}&of={encoded(of)}&view=code")
             assert page.page.locator("#notice").is_hidden()
             expected = hostile.condition({name: set(levels)}).marginal([of]).table()
             found = page.ask("jointpmf.distribution(a[0])", of)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
-            answer = ast.literal_eval(printed_by_python(page))
+            answer = ast.literal_eval(printed_by(page.text("python")))
             assert list(answer) == HOSTILE
             np.testing.assert_allclose(list(answer.values()), expected, rtol=0, atol=1e-9)
             if not page.text("shell"):
@@ -842,37 +908,45 @@ class TestHostileText:
         monkeypatch.chdir(tmp_path)
         page = explore(pmf)
         for name, (first, *_) in levels.items():
-            page.go()
             page.bar(name, 0).click()
             page.page.locator("#tab-code").click()
             of = "flag" if name == "day" else "day"
             page.page.locator("#view-code select").select_option(label=of)
             expected = pmf.condition({name: first}).marginal([of]).table()
-            numbers = re.findall(r": ([\d.e-]+)[,}]", printed_by_python(page))
+            numbers = re.findall(r": ([\d.e-]+)[,}]", printed_by(page.text("python")))
             np.testing.assert_allclose([float(p) for p in numbers], expected, rtol=0, atol=1e-9)
             if name == "mixed":
                 assert page.text("shell") == ""
-                continue
-            shares = shares_by_command(page, capsys)
-            np.testing.assert_allclose(shares, expected, rtol=0, atol=1e-9)
+            else:
+                shares = shares_by_command(page, capsys)
+                np.testing.assert_allclose(shares, expected, rtol=0, atol=1e-9)
+            page.edit("")
 
 
 def encoded(text):
     return quote(text, safe="")
 
 
-def printed_by_python(page):
+def printed_by(code):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(page.text("python"), {})
+        exec(code, {})
     return printed.getvalue()
 
 
-def shares_by_command(page, capsys):
+def said_by_command(line, capsys):
+    """Return what a line says, by the words that a shell makes of it, without a process."""
+    name, *arguments = shlex.split(line)
+    assert name == "jointpmf"
     with pytest.raises(SystemExit) as ended:
-        main([*shlex.split(page.text("shell"))[1:], "--json"])
+        main(arguments)
     assert ended.value.code == 0
-    return [one["probability"] for one in json.loads(capsys.readouterr().out)["distribution"]]
+    return capsys.readouterr().out
+
+
+def shares_by_command(page, capsys):
+    said = said_by_command(page.text("shell") + " --json", capsys)
+    return [one["probability"] for one in json.loads(said)["distribution"]]
 
 
 CLICKS = """(async () => {
@@ -918,19 +992,19 @@ class TestSizes:
             assert not re.search("NaN|Infinity|undefined", page.page.inner_text("body"))
 
     def test_a_variable_of_many_levels_scrolls_in_its_card(self, explore):
-        pmf = jp.random_pmf(jp.Domain.of_sizes([2000, 3]), 3, 0)
+        pmf = jp.random_pmf(jp.Domain.of_sizes([500, 3]), 3, 0)
         page = explore(pmf)
         assert page.card("x0").locator(".level").count() < 30
         page.bar("x0", 0).focus()
         page.page.keyboard.press("End")
-        assert page.ask("document.activeElement.dataset.code") == "1999"
+        assert page.ask("document.activeElement.dataset.code") == "499"
         page.page.keyboard.press("Enter")
-        expected = pmf.condition({"x0": 1999}).table()
+        expected = pmf.condition({"x0": 499}).table()
         np.testing.assert_allclose(
             page.ask("jointpmf.distribution('x1')"), expected, rtol=0, atol=1e-9
         )
         page.go(page.fragment())
-        assert page.bar("x0", 1999).is_visible()
+        assert page.bar("x0", 499).is_visible()
 
     @pytest.mark.parametrize(("n_variables", "most"), [(100, 50), (1000, 100)])
     def test_a_click_is_quick(self, explore, n_variables, most):
@@ -942,9 +1016,9 @@ class TestSizes:
         page = explore(pmf)
         assert page.page.locator(".card").count() < 60
         paints = []
-        for _ in range(3):
+        entry = "performance.getEntriesByName('first-contentful-paint')[0]"
+        while len(paints) < 3 and not any(paint < 1000 for paint in paints):
             page.go()
-            entry = "performance.getEntriesByName('first-contentful-paint')[0]"
             page.wait(entry)
             paints.append(page.ask(f"{entry}.startTime"))
         rounds = page.ask(CLICKS, most)
@@ -995,33 +1069,23 @@ class TestSizes:
         assert (tmp_path / "survey.html").stat().st_size < 300_000
 
 
-RULES = {
-    "light": "{resultTypes: ['violations']}",
-    "dark": "{resultTypes: ['violations'], runOnly: ['color-contrast', 'link-in-text-block']}",
-}
-"""What is checked in each scheme: they differ in nothing but colours."""
-
-
 class TestLooks:
-    @pytest.mark.parametrize("scheme", ["light", "dark"])
     @pytest.mark.parametrize(("device", "size"), [("desktop", DESKTOP), ("phone", PHONE)])
-    def test_everyone_can_use_every_view(self, explore, survey, device, size, scheme):
+    def test_everyone_can_use_every_view(self, explore, survey, device, size):
         """As far as a machine can tell; the pictures are for people to look at."""
         LEFT.mkdir(parents=True, exist_ok=True)
         phone = {"has_touch": True, "is_mobile": True} if device == "phone" else {}
         given = "given=party:weak%20Republican,strong%20Republican;own%20view:4,5,6&sort=moved"
-        page = explore(survey, given, size=size, color_scheme=scheme, name="survey", **phone)
-        if AXE.exists():
-            page.page.evaluate(AXE.read_text())
+        page = explore(survey, given, size=size, name="survey", **phone)
         for view in VIEWS:
             page.page.locator(f"#tab-{view}").click()
-            page.page.wait_for_timeout(300)
-            assert page.ask("document.documentElement.scrollWidth <= innerWidth")
-            page.page.screenshot(path=LEFT / f"{device}_{scheme}_{view}.png")
-            if AXE.exists():
-                found = page.ask(f"axe.run(document, {RULES[scheme]})")["violations"]
-                faults = [(one["id"], one["impact"], one["nodes"][0]["html"]) for one in found]
-                assert faults == [], view
+            for scheme in SCHEMES:
+                page.page.emulate_media(color_scheme=scheme)
+                page.settle()
+                assert page.ask("document.documentElement.scrollWidth <= innerWidth")
+                page.page.screenshot(path=LEFT / f"{device}_{scheme}_{view}.png")
+                if AXE.exists():
+                    assert faults_for_axe(page.page, scheme) == [], (view, scheme)
         if not AXE.exists():
             skip_or_fail("axe-core is not installed; `make test` installs it where npm is")
 
@@ -1035,7 +1099,7 @@ class TestLooks:
         fragment = "given=party:strong%20Republican&sort=moved"
         page = explore(namespace["pmf"], fragment, size=(1280, 800), name="survey")
         LEFT.mkdir(parents=True, exist_ok=True)
-        page.page.wait_for_timeout(300)
+        page.settle()
         page.page.screenshot(path=LEFT / "readme.png")
         if "browser" not in os.environ.get("JOINTPMF_REQUIRE", ""):
             pytest.skip("other fonts than those of the picture give bars another place")
@@ -1043,7 +1107,7 @@ class TestLooks:
         assert np.abs(lengths[0] - lengths[1]).max() <= 1
 
     def test_the_colours_can_be_changed_and_are_kept(self, explore, survey):
-        page = explore(survey, color_scheme="light")
+        page = explore(survey, scheme="light")
         ground = "getComputedStyle(document.body).backgroundColor"
         light = page.ask(ground)
         assert page.text("theme") == "Dark"
@@ -1052,7 +1116,7 @@ class TestLooks:
         assert dark != light
         page.go()
         assert page.ask(ground) == dark
-        other = explore(survey, color_scheme="dark", name="other")
+        other = explore(survey, scheme="dark", name="other")
         assert other.ask(ground) == dark
 
 
