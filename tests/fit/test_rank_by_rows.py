@@ -33,6 +33,17 @@ def fit(table=ROWS, **options):
     return jp.fit_rows(table, **settings(**{"random_state": 0} | options))
 
 
+@cache
+def default_fit():
+    """Return the fit without any option."""
+    return fit()
+
+
+def fit_shortly(table=ROWS, **options):
+    """Return a fit of few ranks and iterations, which is enough for bits to be the same or not."""
+    return fit(table, **{"kinds": Kinds(ranks=(1, 2)), "n_average": 3, "max_iter": 30} | options)
+
+
 def bits_of(solution):
     return [array.tolist() for array in (solution.pmf.weights, *solution.pmf.factors)]
 
@@ -55,8 +66,8 @@ class TestTarget:
         solution = fit(train, target="x8")
         assert solution.status is jp.Status.VALIDATED
         assert log_loss(solution.pmf, test, "x8") < 0.66  # of a coin: 0.69
-        without = fit(train[~hidden], target="x8")
-        assert bits_of(without) != bits_of(solution)
+        some, without = (fit_shortly(rows, target="x8") for rows in (train, train[~hidden]))
+        assert bits_of(without) != bits_of(some)
 
     def test_a_target_observed_in_few_rows_keeps_its_levels(self):
         rows = ROWS[:60].copy()
@@ -81,7 +92,7 @@ class TestFit:
     def test_it_fits_new_rows_better_than_independence_and_than_its_own_parts(self):
         fresh = TRUTH.sample(2000, random_state=1, backend="codes")
         score = {
-            "auto": fit().pmf.log_probability(fresh).mean(),
+            "auto": default_fit().pmf.log_probability(fresh).mean(),
             "one": fit(rank=1, smoothing=0.1).pmf.log_probability(fresh).mean(),
             "many": fit(rank=13, smoothing=0.1).pmf.log_probability(fresh).mean(),
         }
@@ -97,7 +108,7 @@ class TestFit:
 
     @pytest.mark.parametrize("target", [None, "x4"])
     def test_the_same_seed_gives_the_same_bits(self, target):
-        first, second, other = (fit(target=target, random_state=seed) for seed in (0, 0, 1))
+        first, second, other = (fit_shortly(target=target, random_state=k) for k in (0, 0, 1))
         assert bits_of(first) == bits_of(second) != bits_of(other)
         assert first.restarts == second.restarts
 
@@ -106,30 +117,30 @@ class TestFit:
         weights = np.random.default_rng(1).integers(0, 4, size=300)
         kept = jp.Codes(TRUTH.domain, ROWS)
         repeated = jp.Codes(TRUTH.domain, np.repeat(ROWS, weights, axis=0))
-        weighted = fit(kept, target=target, sample_weight=weights)
-        plain = fit(repeated, target=target)
+        weighted = fit_shortly(kept, target=target, sample_weight=weights)
+        plain = fit_shortly(repeated, target=target)
         assert bits_of(weighted) == bits_of(plain)
         assert weighted.objective == plain.objective
 
     def test_the_order_of_rows_does_not_matter(self):
         codes = jp.Codes(TRUTH.domain, ROWS)
         turned = jp.Codes(TRUTH.domain, ROWS[::-1])
-        assert bits_of(fit(codes)) == bits_of(fit(turned))
+        assert bits_of(fit_shortly(codes)) == bits_of(fit_shortly(turned))
 
     def test_the_objective_is_the_mean_log_likelihood_of_all_rows(self):
-        solution = fit()
+        solution = default_fit()
         assert -solution.objective == pytest.approx(solution.pmf.log_probability(ROWS).mean())
 
     @pytest.mark.parametrize("make", [pl.DataFrame, pd.DataFrame])
     def test_tables_are_read_like_arrays(self, make):
         table = make({f"x{n}": ROWS[:, n] for n in range(5)})
-        assert bits_of(fit(table)) == bits_of(fit())
+        assert bits_of(fit_shortly(table)) == bits_of(fit_shortly())
 
     def test_bins_and_a_domain_say_how_to_read_the_table(self):
         table = pl.DataFrame({"age": np.linspace(0, 1, 150), "vote": ROWS[:150, 0]})
-        assert fit(table, bins=3).pmf.domain.sizes == (3, 4)
+        assert fit_shortly(table, bins=3).pmf.domain.sizes == (3, 4)
         domain = jp.Domain([jp.Variable("vote", (0, 1, 2, 3, 9))])
-        assert fit(table, domain=domain).pmf.domain == domain
+        assert fit_shortly(table, domain=domain).pmf.domain == domain
 
     def test_more_smoothing_draws_towards_the_marginals(self):
         smooth = fit(smoothing=1e6).pmf
@@ -179,7 +190,7 @@ class TestFewRows:
 @cache
 def recorded():
     """Return a solution, the fits that were averaged in it, and the others by what was tried."""
-    solution = fit()
+    solution = default_fit()
     n_tried = len(solution.restarts) - (solution.n_averaged - N_TRIED)
     tried, rest = solution.restarts[:n_tried], solution.restarts[n_tried:]
     groups = [tried[k : k + N_TRIED] for k in range(0, n_tried, N_TRIED)]
@@ -314,6 +325,7 @@ class TestSettings:
 
 
 OTHER_ROWS = TRUTH.sample(100, random_state=5, backend="codes")
+OTHER_CODES = jp.Codes(TRUTH.domain, OTHER_ROWS)
 
 
 class TestValidation:
@@ -322,7 +334,7 @@ class TestValidation:
     @pytest.mark.parametrize(
         ("validation", "badness"),
         [
-            (OTHER_ROWS, lambda pmf: -pmf.log_probability(OTHER_ROWS).mean()),
+            (OTHER_ROWS, lambda pmf: -pmf.log_probability(OTHER_CODES).mean()),
             (lambda pmf: abs(pmf.rank - 2), lambda pmf: abs(pmf.rank - 2)),
         ],
         ids=["table", "function"],
@@ -342,7 +354,7 @@ class TestValidation:
         fresh = TRUTH.sample(2000, random_state=1, backend="codes")
         independent = fit(rank=1, smoothing=0.1).pmf.log_probability(fresh).mean()
         assert solution.pmf.log_probability(fresh).mean() > independent
-        assert bits_of(solution) != bits_of(fit())
+        assert bits_of(solution) != bits_of(default_fit())
 
 
 def test_weights_of_any_size_can_be_thinned():

@@ -8,7 +8,7 @@ from jointpmf.fit import coupled
 from jointpmf.fit.subsets import is_cheaper_implicitly
 from jointpmf.marginals.orders import check_countable
 
-TRUTH = jp.random_pmf(jp.Domain.of_sizes([4] * 8), 3, random_state=0)
+TRUTH = jp.random_pmf(jp.Domain.of_sizes([4] * 6), 3, random_state=0)
 ROWS = TRUTH.sample(2000, random_state=0, backend="codes")
 
 

@@ -1,9 +1,13 @@
-"""One cluster of Dask and one session of Spark for all tests of rows, and frames of both."""
+"""One cluster of Dask and one session of Spark for all tests of rows, and frames of both.
+
+Both end with these tests: their threads and processes would slow down all others.
+"""
 
 import logging
 import os
 import sys
 import warnings
+from pathlib import Path
 
 import dask
 import dask.dataframe as dd
@@ -12,9 +16,10 @@ import pytest
 from distributed import Client, LocalCluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster():
     """Two worker processes of Dask, each with a nanny that starts it again."""
+    levels = [(handler, handler.level) for handler in logging.getLogger().handlers]
     with (
         LocalCluster(
             n_workers=2,
@@ -26,18 +31,27 @@ def cluster():
         ) as cluster,
         Client(cluster),
     ):
+        for handler, level in levels:  # it has silenced those of pytest, too, for all tests
+            handler.setLevel(level)
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark():
     """Two threads of Spark, each with a Python process."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    tests = str(Path(__file__).parent.parent)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [tests, os.environ.get("PYTHONPATH")]))
     options = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # for short
+        # workers of both kinds, of frames and of RDDs, come from one process that has all loaded
+        "spark.executorEnv.SPARK_SIMPLIFIED_TRACEBACK": "1",
         "spark.log.level": "OFF",
+        "spark.python.daemon.module": "support.spark_daemon",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # to compile takes longer than to run
+        "spark.sql.codegen.wholeStage": "false",
         "spark.sql.session.timeZone": "America/Lima",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",

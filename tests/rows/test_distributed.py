@@ -16,6 +16,7 @@ import pytest
 import jointpmf as jp
 from jointpmf import threads
 from jointpmf.fit.likelihood import EMFit
+from jointpmf.fit.settings import Effort
 from jointpmf.rows import parts
 from jointpmf.rows.distributed import (
     GROUP,
@@ -132,7 +133,7 @@ class TestMarginals:
     @both
     def test_counts_are_exactly_those_in_memory(self, frame_of):
         expected = jp.MarginalSet.from_table(TABLE, order=2)
-        for n_partitions in (3, GROUP + 4):
+        for n_partitions in (2, GROUP + 1):
             with distributed_rows(frame_of(TABLE, n_partitions)) as rows:
                 found = rows.marginals(2)
             for one, two in zip(found, expected, strict=True):
@@ -153,13 +154,13 @@ class TestMarginals:
 
 class TestLikelihood:
     @both
-    def test_fifty_iterations_are_those_in_memory(self, frame_of):
+    def test_fifteen_iterations_are_those_in_memory(self, frame_of):
         objective = jp.Likelihood(smoothing=0.1, towards="marginal")
-        options = {"search": jp.Search(START), "max_iter": 50, "tol": 0.0, "objective": objective}
+        options = {"search": jp.Search(START), "max_iter": 15, "tol": 0.0, "objective": objective}
         here = jp.fit_rows(TABLE, 3, **options)
         there = jp.fit_rows(frame_of(TABLE, 2), 3, **options)
         path = np.array([step.objective for step in here.history])
-        assert len(there.history) == 51
+        assert len(there.history) == 16
         assert np.abs([step.objective for step in there.history] - path).max() < 1e-9
         for one, two in zip(there.pmf.factors, here.pmf.factors, strict=True):
             assert np.abs(one - two).max() < 1e-7
@@ -173,11 +174,12 @@ class TestLikelihood:
 
     @pytest.mark.usefixtures("on_cluster")
     def test_the_bits_do_not_depend_on_who_works(self):
-        frame = dd.from_pandas(TABLE, npartitions=GROUP + 3)
-        found = [jp.fit_rows(frame, 3, max_iter=2, random_state=0)]
+        frame = dd.from_pandas(TABLE, npartitions=GROUP + 1)
+        few = jp.Search(effort=Effort(most_starts=4))
+        found = [jp.fit_rows(frame, 3, search=few, max_iter=2, random_state=0)]
         for scheduler in ("sync", "threads"):
             with dask.config.set(scheduler=scheduler):
-                found.append(jp.fit_rows(frame, 3, max_iter=2, random_state=0))
+                found.append(jp.fit_rows(frame, 3, search=few, max_iter=2, random_state=0))
         assert same_bits(found[0].pmf, found[1].pmf)
         assert same_bits(found[0].pmf, found[2].pmf)
 

@@ -125,12 +125,12 @@ class TestContract:
         assert source.digest.startswith("sha256:")
 
     def test_a_fit_takes_the_steps_of_one_in_memory(self, source):
-        fit = EMFit(3, Loop(20, 0.0), smoothing=0.1, towards="marginal", start=START)
+        fit = EMFit(3, Loop(8, 0.0), smoothing=0.1, towards="marginal", start=START)
         here = fit.run(Table.of_codes(CODES), np.random.default_rng(0))
         there = fit.run(source, np.random.default_rng(0))
         paths = [[step.objective for step in found.history] for found in (here, there)]
         np.testing.assert_allclose(*paths, atol=1e-10)
-        assert (there.start.kind, there.n_iter) == ("given", 20)
+        assert (there.start.kind, there.n_iter) == ("given", 8)
 
 
 @pytest.mark.parametrize("kind", HERE)
