@@ -753,7 +753,7 @@ COMMAND = "from jointpmf.command.main import main; main()"
 def table(tmp_path_factory):
     path = tmp_path_factory.mktemp("killed") / "rows.csv"
     truth = jp.random_pmf(jp.Domain.of_sizes([6] * 8), 8, 0)
-    truth.sample(2000, random_state=0).write_csv(path)
+    truth.sample(1500, random_state=0).write_csv(path)
     return path
 
 
@@ -800,12 +800,17 @@ def test_the_command_refuses_another_fit_in_one_sentence(table, tmp_path, capsys
 
 
 def was_killed_after_a_write(command, folder, generator):
-    """Start a fit and kill it some time after it wrote something; tell whether it still ran."""
+    """Start a fit and kill it some time after it wrote something; tell whether it still ran.
+
+    It sleeps for the second that is between two writes: so it need not be long to write one.
+    """
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        before, deadline = newest(folder), time.monotonic() + 60
-        while process.poll() is None and newest(folder) == before and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until((folder / "checkpoint.safetensors").exists, process)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        process.send_signal(signal.SIGCONT)
+        wait_until(lambda: any(folder.glob("runs-*")), process)
         time.sleep(generator.uniform(0, 0.1))
         is_alive = process.poll() is None
         process.send_signal(signal.SIGKILL)
@@ -815,8 +820,8 @@ def was_killed_after_a_write(command, folder, generator):
     return is_alive
 
 
-def newest(folder):
-    try:
-        return max((path.stat().st_mtime_ns for path in folder.glob("runs-*")), default=0)
-    except FileNotFoundError:  # it took another name just now
-        return 0
+def wait_until(happens, process):
+    """Wait until something happens, or the process ends, or it takes too long."""
+    deadline = time.monotonic() + 60
+    while process.poll() is None and not happens() and time.monotonic() < deadline:
+        time.sleep(0.01)

@@ -1,7 +1,4 @@
-"""One cluster of Dask and one session of Spark for all tests of rows, and frames of both.
-
-Both end with these tests: their threads and processes would slow down all others.
-"""
+"""One cluster of Dask and one session of Spark for all tests of rows, and frames of both."""
 
 import logging
 import os
@@ -16,7 +13,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def cluster():
     """Two worker processes of Dask, each with a nanny that starts it again."""
     levels = [(handler, handler.level) for handler in logging.getLogger().handlers]
@@ -36,7 +33,7 @@ def cluster():
         yield cluster
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def spark():
     """Two threads of Spark, each with a Python process."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
