@@ -5,6 +5,9 @@ AXE := 4.14.0
 # Compiled loops are kept where both workers of a test run, and the next run, find them.
 export NUMBA_CACHE_DIR := $(CURDIR)/.venv/numba
 
+# Bytecode too: some machines forbid it, and every process would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test check lint types loops test-portable house docs paper paper-quick bench format clean
 
 demo: .venv/demo
