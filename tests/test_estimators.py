@@ -38,14 +38,7 @@ any_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__
 either_rank = pytest.mark.parametrize("rank", [2, "auto"])
 
 
-@parametrize_with_checks(
-    [
-        jp.PMFEstimator(2, max_iter=6),
-        jp.PMFClassifier(max_iter=6),
-        jp.PMFRegressor(2, max_iter=6),
-        jp.PMFImputer(2, max_iter=6),
-    ]
-)
+@parametrize_with_checks([kind(4, max_iter=10) for kind in KINDS])
 def test_scikit_learn_accepts_every_estimator(estimator, check):
     passes(estimator, check)
 
