@@ -48,7 +48,7 @@ def with_cell(value):
 
 
 @cases(
-    ("NaN", lambda: marginal(with_cell(np.nan)), "'a', 'b'.*NaN"),
+    ("all suppressed", lambda: marginal(EVEN * np.nan), "all cells .*'a', 'b' are suppressed"),
     ("infinite", lambda: marginal(with_cell(np.inf)), "'a', 'b'.*infinite"),
     ("negative", lambda: marginal(with_cell(-0.1)), "'a', 'b'.*negative"),
     ("all zero", lambda: marginal(EVEN * 0), "'a', 'b'.*zero everywhere"),

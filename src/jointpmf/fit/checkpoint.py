@@ -30,7 +30,6 @@ from jointpmf.data.codes import Codes
 from jointpmf.errors import CheckpointError, JointPMFError, seeded_generator, shown
 from jointpmf.fit.settings import Checkpoint
 from jointpmf.marginals.marginal_set import MarginalSet
-from jointpmf.marginals.tables import SparseTable
 from jointpmf.model_file import header_and_numbers, with_header
 from jointpmf.output import PathLike, atomic_output, reason_of
 from jointpmf.pmf import JointPMF
@@ -254,9 +253,7 @@ def _described(value: Any) -> Any:
     if isinstance(value, Codes):
         return digest_of(*parts_of_domain(value.domain), value.columns)
     if isinstance(value, MarginalSet):
-        tables = [(m.names, m.table) for m in value]
-        parts = [part for names, table in tables for part in (names, *_parts_of_table(table))]
-        return digest_of(*parts_of_domain(value.domain), *parts)
+        return digest_of(*parts_of_domain(value.domain), *value.content())
     if isinstance(value, JointPMF):
         return digest_of(value.weights, *value.factors)
     if is_dataclass(value):
@@ -265,12 +262,6 @@ def _described(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return digest_of(value)
     return True if callable(value) else value  # a function has no content to compare
-
-
-def _parts_of_table(table: np.ndarray | SparseTable) -> list[Any]:
-    if isinstance(table, SparseTable):
-        return [table.shape, *table.entries, table.scale]
-    return [table]
 
 
 def _json(content: Any) -> str:

@@ -16,7 +16,7 @@ from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
 from jointpmf.rows.source import Source, Table, check_levels, check_table
 from jointpmf.rows.spool import SpooledRows
-from jointpmf.rows.table import ColumnRows, TableRows
+from jointpmf.rows.table import AnyRows, ColumnRows, TableRows
 from jointpmf.solvers import em
 from jointpmf.solvers.loop import Loop, Status, Validation, iterate
 from jointpmf.solvers.ordinal import neighbour_kernel
@@ -91,7 +91,7 @@ class EMFit:
         solution = Solution.of(outcome, source.domain, start)
         return replace(solution, n_starts=start.n_tried or 1, n_agreed=start.n_agreed)
 
-    def prior(self, source: Source | TableRows) -> np.ndarray | None:
+    def prior(self, source: AnyRows) -> np.ndarray | None:
         """Return the pseudo-counts of each level, or None without smoothing."""
         return self.pseudo_counts(source.domain, source.marginal) if self.smoothing else None
 

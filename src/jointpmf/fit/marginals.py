@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jointpmf.errors import JointPMFError, one_of
+from jointpmf.errors import JointPMFError, at_least_zero, one_of
 from jointpmf.fit.checkpoint import generator_and_runs
 from jointpmf.fit.coupled import CoupledFit, TableFit
 from jointpmf.fit.progress import watched_loop
@@ -23,6 +23,8 @@ def fit_marginals(
     marginals: MarginalSet,
     rank: int | str = "auto",
     *,
+    loss: str = "auto",
+    smoothing: float = 0.0,
     method: str = "auto",
     search: Search | None = None,
     weighting: Any = None,
@@ -34,14 +36,21 @@ def fit_marginals(
     verbose: bool = False,
     checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
 ) -> Solution:
-    """Return the low-rank joint PMF that fits all marginals best, in least squares.
+    """Return the low-rank joint PMF that fits all marginals best.
 
     Parameters
     ----------
     marginals : MarginalSet
         What is known: tables of any subsets of the variables.
     rank : int or "auto"
-        Number of components; by default the one from which on more components hardly help.
+        Number of components; by default the one from which on more components hardly help, or by
+        likelihood the one that predicts counts best that were held out.
+    loss : {"auto", "squares", "likelihood"}
+        Least squares on the cells, as in the paper; or the likelihood of their counts, which takes
+        tables of any kind. By default squares for whole tables of all levels, else likelihood.
+        By likelihood a rank that the tables do not determine is the average of several fits.
+    smoothing : float
+        For likelihood: pseudo-counts per level and component, on average.
     method : {"auto", "aoadmm", "newton"}
         The paper's alternating optimisation with ADMM; Levenberg–Marquardt; or, by default, a few
         sweeps of the first and then the second, with restarts where the start is not certain.
@@ -56,7 +65,7 @@ def fit_marginals(
         one start.
     max_iter, tol : int, float, optional
         Budget of iterations (1500), and the relative improvement below which the fit has converged
-        (1e-10).
+        (1e-10). By likelihood 500, and 1e-7 nats per row.
     random_state : int or numpy Generator, optional
         The same seed gives the same bits.
     callback : callable, optional
@@ -78,21 +87,26 @@ def fit_marginals(
         raise JointPMFError(f"marginals must be a MarginalSet, not {type(marginals).__name__}")
     given_rank = checked_rank(rank)
     one_of(method, ("auto", "aoadmm", "newton"), "method")
+    one_of(loss, ("auto", "squares", "likelihood"), "loss")
+    at_least_zero(smoothing, "smoothing")
     search = checked_search(search)
-    if not search.is_default:
-        raise JointPMFError("n_starts and n_average belong to fits to rows")
+    by_squares = loss == "squares" or (loss == "auto" and marginals.is_plain)
+    _check_loss(marginals, by_squares, search, smoothing, weighting, validation)
     search.check_start(("auto", "algebraic", "random"), marginals.domain, given_rank, "marginals'")
     judge = judge_of_marginals(validation, marginals.domain)
-    with watched_loop(max_iter, tol, callback, verbose, marginals.domain, (1500, 1e-10)) as loop:
+    limits = (1500, 1e-10) if by_squares else (500, 1e-7)
+    with watched_loop(max_iter, tol, callback, verbose, marginals.domain, limits) as loop:
 
         def identity() -> dict[str, Any]:
             return {
                 "objective": "marginals",
+                "loss": "squares" if by_squares else "likelihood",
+                "smoothing": smoothing,
                 "marginals": marginals,
                 "rank": given_rank,
                 "method": method,
                 "search": search,
-                "weighting": marginal_weights(marginals, weighting),
+                "weighting": marginal_weights(marginals, weighting) if by_squares else None,
                 "max_iter": loop.max_iter,
                 "tol": loop.tol,
                 "validation": validation is not None
@@ -100,6 +114,37 @@ def fit_marginals(
             }
 
         generator, runs = generator_and_runs(checkpoint, identity, random_state)
-        fit = CoupledFit(replace(loop, runs=runs), method, search.start)
-        solution = TableFit(fit, weighting, judge).run(marginals, given_rank, generator)
+        loop = replace(loop, runs=runs)
+        if by_squares:
+            fit = CoupledFit(loop, method, search.start)
+            solution = TableFit(fit, weighting, judge).run(marginals, given_rank, generator)
+        else:
+            from jointpmf.fit.likelihood import EMFit
+            from jointpmf.fit.tables import CellFit
+
+            em_fit = EMFit(given_rank or 1, loop, smoothing, "marginal", start=search.start)
+            solution = CellFit(em_fit, search.n_average).run(marginals, given_rank, generator)
     return replace(solution, source=FittedTo("marginals", n_marginals=len(marginals)))
+
+
+def _check_loss(
+    marginals: MarginalSet,
+    by_squares: bool,
+    search: Search,
+    smoothing: float,
+    weighting: Any,
+    validation: Any,
+) -> None:
+    """Refuse what does not go together."""
+    if by_squares:
+        marginals.check_plain("loss='squares'")
+    if by_squares and smoothing:
+        raise JointPMFError("smoothing belongs to loss='likelihood'")
+    if search.n_starts != 1 or (by_squares and search.n_average is not None):
+        raise JointPMFError("n_starts and n_average belong to fits to rows")
+    if not by_squares and weighting is not None:
+        raise JointPMFError(
+            "by likelihood every table counts for its n_obs: weighting is for squares"
+        )
+    if not by_squares and validation is not None:
+        raise JointPMFError("validation is for loss='squares'; by likelihood counts are held out")

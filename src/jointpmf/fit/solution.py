@@ -155,6 +155,8 @@ class Solution:
         tolerance.
     n_averaged : int
         How many fits the model is the average of; 1 if it is a single fit.
+    spread : float or None
+        How far fits that are as good as each other are from their average, in nats.
     source : FittedTo or None
         What was fitted.
     settings : Likelihood, Coupled or None
@@ -173,6 +175,7 @@ class Solution:
     n_starts: int = 1
     n_agreed: int = 1
     n_averaged: int = 1
+    spread: float | None = None
     source: FittedTo | None = None
     settings: Objective | None = None
     marginals: MarginalSet | None = field(default=None, repr=False)
@@ -207,10 +210,13 @@ class Solution:
         """
         norms = []
         for marginal in self.marginals or ():
-            fitted = self.pmf.marginal(marginal.names).table()
-            norms.append(
-                (tuple(marginal.names), float(np.linalg.norm(np.asarray(marginal.table) - fitted)))
-            )
+            if marginal.is_of_everyone:
+                fitted = self.pmf.marginal(marginal.names).table()
+            else:
+                measured = marginal.measured(self.pmf.domain, 1.0)
+                fitted = measured.predicted(self.pmf.weights, self.pmf.factors)
+            gaps = np.asarray(marginal.table) - fitted
+            norms.append((tuple(marginal.names), float(np.sqrt(np.nansum(gaps**2)))))
         return Residuals(sorted(norms, key=lambda item: -item[1]))
 
     def report(

@@ -195,6 +195,7 @@ def known_subsets(
 ) -> tuple[Domain, list[Subset]]:
     """Return the domain of what is known, and the subsets of its variables that are."""
     if isinstance(known, MarginalSet):
+        known.check_plain("identifiability")
         return known.domain, sorted(set(known.subsets))
     if isinstance(known, tuple) and len(known) == 2:
         known, order = known

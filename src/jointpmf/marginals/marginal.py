@@ -1,23 +1,31 @@
-"""`Marginal`: the joint table of a few variables, with the names of its axes."""
+"""`Marginal`: a table of a few variables as it was published, with the names of its axes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from jointpmf.domain import check_distinct
+from jointpmf.domain import Domain, Variable, check_distinct
 from jointpmf.errors import JointPMFError, listing
+from jointpmf.marginals.measurement import (
+    Measurement,
+    bounds_of,
+    is_permutation,
+    likely_given,
+    parts_of,
+    sets_of,
+)
 from jointpmf.marginals.tables import DEFAULT_LIMITS, SparseTable, Table, TableLimits, compact
 
 
 @dataclass(frozen=True, eq=False)
 class Marginal:
-    """The joint table of a few variables, as probabilities.
+    """A table of a few variables: of all people or a part, of all levels or sets of them.
 
     Parameters
     ----------
@@ -25,26 +33,45 @@ class Marginal:
         The variables, in the order of the table's axes.
     table : array or SparseTable
         Probabilities or counts; kept as probabilities, sparse if it is large and mostly zeros.
-        Probabilities are not copied: do not change the array afterwards.
-    n_obs : float, optional
-        How many rows (or what total weight) the table was counted over. A table of counts knows
-        its own. Give it to say that tables of one set were counted over different rows.
+        NaN is a cell that was not published. Probabilities are not copied: do not change the array
+        afterwards.
+    n_obs : float or array, optional
+        How many rows (or what total weight) the table was counted over; with `given`, one number
+        for each slice. A table of counts knows its own. Give it to say that tables of one set were
+        counted over different rows, or what suppressed cells are a part of.
     limits : TableLimits
         Which tables are kept sparse.
+    levels : mapping of names to sequences, optional
+        What the entries of an axis stand for: levels, or tuples of several of them. Bands may be
+        coarse, overlap, or leave levels out. By default all levels in the domain's order.
+    where : mapping of names to levels, optional
+        The part of the population that the table is about.
+    given : sequence of str, optional
+        Variables whose every level has a distribution of its own: row percentages. Slices sum to
+        one or to 100, or are counts.
+    bounds : pair of numbers or str, optional
+        What suppressed counts are known to be between, such as (0, 5), or as printed: "<6".
 
     Examples
     --------
     >>> marginal = Marginal(("vote", "sex"), [[30, 20], [10, 40]])
     >>> marginal.table.tolist(), marginal.n_obs
     ([[0.3, 0.2], [0.1, 0.4]], 100.0)
+    >>> Marginal(("vote", "age"), [[60, 45], [40, 55]], given=["age"], n_obs=[80, 120])
+    Marginal(vote | age: 2×2, n_obs=200)
     """
 
     names: Sequence[str]
     table: Any
     n_obs: float | None = None
     limits: InitVar[TableLimits] = DEFAULT_LIMITS
+    levels: Mapping[str, Sequence[Any]] = field(default_factory=dict, kw_only=True)
+    where: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    given: Sequence[str] = field(default=(), kw_only=True)
+    bounds: Any = field(default=None, kw_only=True)
     total: float = field(init=False, default=1.0)
     own_rows: bool = field(init=False, default=False)
+    is_whole: np.ndarray | None = field(init=False, default=None)
 
     def __post_init__(self, limits: TableLimits) -> None:
         if isinstance(self.names, str):
@@ -59,7 +86,55 @@ class Marginal:
                 f"the table of {listing(self.names)} has {len(table.shape)} axes "
                 f"for {len(self.names)} variables"
             )
+        self._check_axes()
+        has_holes = isinstance(table, np.ndarray) and bool(np.isnan(table).any())
+        if self.levels or self.where or self.given or has_holes:
+            self._set_parts(table)
+        else:
+            self._set_probabilities(table)
+
+    def _check_axes(self) -> None:
+        what = f"the table of {listing(self.names)}"
+        for name in ("levels", "where"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise JointPMFError(f"{name} of {what} must be a mapping of names to levels")
+        if isinstance(self.given, str) or not isinstance(self.given, Sequence):
+            raise JointPMFError(f"given of {what} must be a list of names, not {self.given!r}")
+        object.__setattr__(self, "given", tuple(self.given))
+        object.__setattr__(self, "bounds", bounds_of(self.bounds, what))
+        for what, names in (("levels", self.levels), ("given", self.given)):
+            unknown = [name for name in names if name not in self.names]
+            if unknown:
+                raise JointPMFError(
+                    f"{what} of the table of {listing(self.names)} names {listing(unknown)}, "
+                    "which is none of its axes"
+                )
+        if set(self.given) == set(self.names):
+            raise JointPMFError(f"all axes of the table of {listing(self.names)} are given")
+
+    def _set_parts(self, table: Table) -> None:
+        """Keep each slice as parts of what it stands for."""
+        array = np.asarray(table)
+        what = f"the table of {listing(self.names)}"
+        if (array < 0).any() or np.isinf(array).any():
+            raise JointPMFError(f"{what} has a negative or infinite cell")
+        axes = tuple(self.names.index(name) for name in self.given)
+        parts = parts_of(array, self.n_obs, axes, what)
+        object.__setattr__(self, "own_rows", True)
+        object.__setattr__(self, "n_obs", parts.n_obs)
+        object.__setattr__(self, "table", parts.table)
+        object.__setattr__(self, "is_whole", parts.is_whole)
+
+    def _set_probabilities(self, table: Table) -> None:
+        """Keep a table of everyone as probabilities."""
         total = self._checked_total(table)
+        given = likely_given(table) if self.n_obs is None and isinstance(table, np.ndarray) else ()
+        if given:
+            names = [self.names[k] for k in given]
+            raise JointPMFError(
+                f"the table of {listing(self.names)} looks like percentages within each level of "
+                f"{listing(names)}: pass given={names!r}, or n_obs= if these are counts"
+            )
         object.__setattr__(self, "own_rows", self.n_obs is not None)
         object.__setattr__(self, "total", 1.0 if is_one(total) else total)
         if self.n_obs is None and self.total != 1 and _is_whole(table):
@@ -100,6 +175,73 @@ class Marginal:
         return total
 
     @property
+    def is_of_everyone(self) -> bool:
+        """Whether it is the whole table of all levels, for the whole population."""
+        return self.is_whole is None
+
+    @property
+    def n_rows(self) -> float | None:
+        """How many rows all slices together stand for, if that is known."""
+        return None if self.n_obs is None else float(np.nansum(self.n_obs))
+
+    def in_order(self, domain: Domain) -> Marginal:
+        """Return the table with its entries in the order of the domain's levels, if they are those.
+
+        A table of bands, of a part of the population or of slices stays as it is.
+        """
+        found = self.measured(domain, 1.0)
+        if self.where or self.given or np.isnan(np.asarray(self.table)).any():
+            return self
+        if not all(is_permutation(sets) for sets in found.sets):
+            return self
+        orders = [sets.argmax(axis=0) for sets in found.sets]
+        axes = np.argsort(found.positions)
+        table = np.asarray(self.table)[np.ix_(*orders)].transpose(axes)
+        return Marginal([self.names[k] for k in axes], table, self.n_rows)
+
+    def measured(self, domain: Domain, n_obs: float) -> Measurement:
+        """Return what the table says, in the codes of a domain.
+
+        `n_obs` is how many rows it stands for where it does not know that itself.
+        """
+        positions = tuple(domain.index(name) for name in self.names)
+        sets = [
+            sets_of(domain[name], self.levels.get(name, domain[name].levels)) for name in self.names
+        ]
+        sizes = tuple(map(len, sets))
+        if self.table.shape != sizes:
+            raise JointPMFError(
+                f"the table of {listing(self.names)} has shape {self.table.shape}, "
+                f"but its axes have {sizes} entries"
+            )
+        where = {name: self._part(domain[name], levels) for name, levels in self.where.items()}
+        for k, name in enumerate(self.names):
+            if name in where:
+                sets[k] = sets[k] & where.pop(name)
+        axes = tuple(self.names.index(name) for name in self.given)
+        n_each = np.asarray(n_obs if self.n_obs is None else self.n_obs, float)
+        others = tuple(k for k in range(self.order) if k not in axes)
+        least, most = self.bounds
+        return Measurement(
+            positions,
+            tuple(sets),
+            np.asarray(self.table) * np.expand_dims(n_each, others if self.given else ()),
+            tuple((domain.index(name), mask) for name, mask in where.items()),
+            axes,
+            None if self.is_whole is None else np.where(self.is_whole, n_each, np.nan),
+            least,
+            most,
+        )
+
+    def _part(self, variable: Variable, levels: Any) -> np.ndarray:
+        if isinstance(levels, (tuple, list, set, frozenset)) and not levels:
+            raise JointPMFError(
+                f"where of the table of {listing(self.names)} leaves nobody: "
+                f"it names no level of {variable.name!r}"
+            )
+        return sets_of(variable, [levels])[0]
+
+    @property
     def order(self) -> int:
         """Number of variables."""
         return len(self.names)
@@ -107,8 +249,10 @@ class Marginal:
     def __repr__(self) -> str:
         """Name the variables and the size of the table."""
         size = "×".join(map(str, self.table.shape))
-        counted = "" if self.n_obs is None else f", n_obs={self.n_obs:g}"
-        return f"Marginal({', '.join(self.names)}: {size}{counted})"
+        counted = "" if self.n_rows is None else f", n_obs={self.n_rows:g}"
+        names = ", ".join(name for name in self.names if name not in self.given)
+        given = f" | {', '.join(self.given)}" if self.given else ""
+        return f"Marginal({names}{given}: {size}{counted})"
 
 
 def _is_whole(table: Table) -> bool:

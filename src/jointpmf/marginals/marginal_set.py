@@ -1,4 +1,4 @@
-"""`MarginalSet`: marginals over one domain, and where they disagree."""
+"""`MarginalSet`: tables over one domain, and where they disagree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,15 @@ from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, listing
 from jointpmf.marginals.counting import Subset, count_tables, names_of_order, positions_of
 from jointpmf.marginals.marginal import Marginal, same_total
-from jointpmf.marginals.tables import DEFAULT_LIMITS, Table, TableLimits, low_order_sums, transpose
+from jointpmf.marginals.measurement import Measurement
+from jointpmf.marginals.tables import (
+    DEFAULT_LIMITS,
+    SparseTable,
+    Table,
+    TableLimits,
+    low_order_sums,
+    transpose,
+)
 
 if TYPE_CHECKING:
     from jointpmf.data.binning import Bins
@@ -104,6 +112,8 @@ class MarginalSet:
         if not isinstance(marginal, Marginal):
             raise JointPMFError(f"a set is made of Marginals, not of {type(marginal).__name__}")
         position = self.domain.indices(marginal.names)
+        if not marginal.is_of_everyone:
+            return marginal.in_order(self.domain)
         sizes = tuple(self.domain.sizes[n] for n in position)
         if marginal.table.shape != sizes:
             raise JointPMFError(
@@ -234,6 +244,8 @@ class MarginalSet:
         """Return, for each variable and each pair, what every marginal that has it says of it."""
         tables: dict[Subset, list[tuple[Marginal, np.ndarray]]] = {}
         for subset, marginal in zip(self.subsets, self.marginals, strict=True):
+            if not marginal.is_of_everyone:
+                continue
             for axes, table in low_order_sums(marginal.table).items():
                 shared = tuple(subset[k] for k in axes)
                 tables.setdefault(shared, []).append((marginal, table.ravel()))
@@ -269,7 +281,43 @@ class MarginalSet:
     @cached_property
     def subsets(self) -> list[Subset]:
         """The positions of each marginal's variables, increasing."""
-        return [self.domain.indices(marginal.names) for marginal in self.marginals]
+        return [tuple(sorted(self.domain.indices(m.names))) for m in self.marginals]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all tables are whole ones of all levels, for the whole population."""
+        return all(marginal.is_of_everyone for marginal in self.marginals)
+
+    def check_plain(self, what: str) -> None:
+        """Refuse tables that are not whole ones of all levels, which `what` needs."""
+        other = [marginal for marginal in self.marginals if not marginal.is_of_everyone]
+        if other:
+            raise JointPMFError(f"{what} needs whole tables of all levels, unlike {other[0]!r}")
+
+    @cached_property
+    def measurements(self) -> list[Measurement]:
+        """What each table says in the domain's codes, as counts.
+
+        One that does not know how many rows it stands for counts as much as the others do.
+        """
+        known = [m.n_rows for m in self.marginals if m.n_rows is not None]
+        usual = float(np.median(known)) if known else 1.0
+        return [marginal.measured(self.domain, usual) for marginal in self.marginals]
+
+    def content(self) -> list[Any]:
+        """Return what tells one set from another, as names and arrays."""
+        parts: list[Any] = []
+        for marginal in self.marginals:
+            table = marginal.table
+            sparse = isinstance(table, SparseTable)
+            parts += [
+                marginal.names,
+                *([table.shape, *table.entries, table.scale] if sparse else [table]),
+            ]
+        for found in () if self.is_plain else self.measurements:
+            parts += [*found.sets, *(mask for _, mask in found.where), found.given, found.counts]
+            parts += [found.least, found.most]
+        return parts
 
     def __len__(self) -> int:
         """Return the number of marginals."""

@@ -85,7 +85,7 @@ def marginals_html(marginals: MarginalSet, conflicts: Sequence[Disagreement]) ->
         (
             _names(marginal.names),
             "×".join(map(str, marginal.table.shape)),
-            number_text(marginal.n_obs),
+            number_text(marginal.n_rows),
         )
         for marginal in marginals.marginals[:_MARGINALS]
     ]

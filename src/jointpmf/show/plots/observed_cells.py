@@ -72,6 +72,7 @@ def marginal_fit(
             "give the marginals to compare with, such as MarginalSet.from_table(table, order=2)"
         )
     check_kind(marginals, MarginalSet, "marginal_fit")
+    marginals.check_plain("this plot")
     cells = _Cells.of(pmf, marginals)
     top = 1.05 * max(cells.observed.max(), cells.fitted.max())
     with drawing(ax, 5.6, 4.9) as ax:

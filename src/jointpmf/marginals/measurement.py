@@ -1,0 +1,213 @@
+"""A table whose entries are sets of levels, for part of the population, or in slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jointpmf.errors import JointPMFError
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Variable
+
+Sets = tuple[np.ndarray, ...]
+"""For each axis of a table: which levels each of its entries covers, shape (entries, levels)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """What a table says of the joint, in the codes of a domain.
+
+    Attributes
+    ----------
+    positions : tuple of int
+        The variables of the axes.
+    sets : tuple of arrays of bool
+        For each axis, which levels each of its entries covers.
+    where : tuple of (int, array of bool)
+        The part of the population that the table is about: a variable, and which of its levels.
+    given : tuple of int
+        Axes whose entries have slices of their own, each of which is a distribution.
+    counts : array
+        How many rows each cell stands for; NaN where that was not published.
+    n_obs : array or None
+        How many rows each slice stands for, the cells that were not published included; of shape
+        () without `given`. None where only the published cells are known.
+    least, most : array
+        What a cell that was not published is known to be between.
+    """
+
+    positions: tuple[int, ...]
+    sets: Sets
+    counts: np.ndarray
+    where: tuple[tuple[int, np.ndarray], ...] = ()
+    given: tuple[int, ...] = ()
+    n_obs: np.ndarray | None = None
+    least: np.ndarray | float = 0.0
+    most: np.ndarray | float = np.inf
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """The axes along which slices sum to one."""
+        return tuple(k for k in range(len(self.positions)) if k not in self.given)
+
+    def predicted(self, weights: np.ndarray, factors: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the probability that a model gives each cell, within its slice (eq. 35).
+
+        Where only the published cells of a slice are known, it is within these.
+        """
+        share = weights.copy()
+        for n, mask in self.where:
+            share *= mask @ factors[n]
+        covered = [sets @ factors[n] for n, sets in zip(self.positions, self.sets, strict=True)]
+        table = share
+        for k, part in enumerate(covered):
+            shape = [1] * len(covered) + [len(weights)]
+            shape[k] = len(part)
+            table = table * part.reshape(shape)
+        cells = table.sum(axis=-1)
+        if self.n_obs is not None:
+            is_open = np.expand_dims(np.isnan(self.n_obs), self.others)
+            cells = np.where(is_open & np.isnan(self.counts), 0.0, cells)
+        return cells / cells.sum(axis=self.others, keepdims=True)
+
+
+def sets_of(variable: Variable, entries: Sequence[Any]) -> np.ndarray:
+    """Return which levels of a variable each entry covers: a level, or several of them.
+
+    Examples
+    --------
+    >>> from jointpmf import Variable
+    >>> sets_of(Variable("age", ("0-4", "5-9", "10+")), ["0-4", ("5-9", "10+")]).tolist()
+    [[True, False, False], [False, True, True]]
+    """
+    sets = np.zeros((len(entries), variable.size), bool)
+    for covered, entry in zip(sets, entries, strict=True):
+        is_one = entry in variable or not isinstance(entry, (tuple, list, set, frozenset))
+        for level in [entry] if is_one else entry:
+            covered[variable.code(level)] = True
+        if not covered.any():
+            raise JointPMFError(f"an entry of {variable.name!r} covers no level")
+    return sets
+
+
+def is_permutation(sets: np.ndarray) -> bool:
+    """Tell whether the entries of an axis are the levels of its variable, in any order."""
+    return bool((sets.sum(axis=0) == 1).all() and (sets.sum(axis=1) == 1).all())
+
+
+def bounds_of(bounds: Any, what: str) -> tuple[float, float]:
+    """Return the least and the most that a suppressed count may be.
+
+    Examples
+    --------
+    >>> bounds_of("<6", "a table"), bounds_of(None, "a table")
+    ((0.0, 5.0), (0.0, inf))
+    """
+    if bounds is None:
+        return 0.0, np.inf
+    try:
+        if isinstance(bounds, str):
+            below = bounds.startswith("<") and not bounds.startswith("<=")
+            bounds = 0.0, float(bounds.lstrip("<=≤")) - below
+        least, most = map(float, bounds)
+    except (TypeError, ValueError):
+        least, most = np.nan, np.nan
+    if not 0 <= least <= most:
+        raise JointPMFError(f"bounds of {what} must be like (0, 5) or '<6'")
+    return least, most
+
+
+class Parts(NamedTuple):
+    """A table as parts of what each of its slices stands for."""
+
+    table: np.ndarray
+    """Parts, NaN where they were not published."""
+    n_obs: np.ndarray | None
+    """How many rows each slice stands for, or its published cells if that is not known."""
+    is_whole: np.ndarray
+    """Whether the parts that were not published are known to be what is left."""
+
+
+def parts_of(table: np.ndarray, n_obs: Any, given: tuple[int, ...], what: str) -> Parts:
+    """Return a table of counts, parts of one or percent, each slice as parts of its own.
+
+    Parameters
+    ----------
+    table : array
+        NaN where a cell was not published.
+    n_obs : number, array or None
+        How many rows each slice stands for, if that was said.
+    given : tuple of int
+        The axes whose entries have slices of their own.
+    what : str
+        The table, for messages.
+    """
+    others = tuple(k for k in range(table.ndim) if k not in given)
+    is_known = ~np.isnan(table)
+    shown, is_complete = np.nansum(table, axis=others), is_known.all(axis=others)
+    if not (is_known.any(axis=others)).all():
+        raise JointPMFError(f"all cells of {what} are suppressed")
+    if not (shown > 0).all():
+        raise JointPMFError(f"{what} is zero everywhere")
+    if n_obs is not None:
+        n_obs = _sizes_of(n_obs, shown.shape, what)
+    is_counted = bool((table[is_known] == np.floor(table[is_known])).all())
+    unit = _unit_of(shown, is_complete, (1.0, 100.0) if given else (1.0,))
+    if unit is not None and (is_complete.any() or not is_counted):
+        return Parts(table / unit, n_obs, np.ones(shown.shape, bool))
+    if given and not is_counted:
+        worst = float(shown.flat[np.abs(np.log(shown)).argmax()])
+        raise JointPMFError(f"a slice of {what} sums to {worst:g}, neither to one nor to 100")
+    total = shown if n_obs is None else n_obs
+    if (shown > total * (1 + 1e-6)).any() or (is_complete & (shown < total * (1 - 1e-6))).any():
+        raise JointPMFError(
+            f"the published cells of {what} sum to {shown.max():g}, but n_obs is {total.max():g}"
+        )
+    parts = table / np.expand_dims(total, others)
+    return Parts(parts, total, is_complete if n_obs is None else np.ones(shown.shape, bool))
+
+
+def _sizes_of(n_obs: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
+    try:
+        sizes = np.broadcast_to(np.array(n_obs, dtype=float), shape)
+    except (TypeError, ValueError):
+        raise JointPMFError(
+            f"n_obs of {what} must be a number, or one for each of its {np.prod(shape):g} slices"
+        ) from None
+    if not ((sizes > 0) & (sizes < np.inf)).all():
+        raise JointPMFError(f"{what} has n_obs={n_obs!r}; it must be positive")
+    return sizes
+
+
+def likely_given(table: np.ndarray) -> tuple[int, ...]:
+    """Return the axes whose every slice sums to one or to 100: what looks like row percentages.
+
+    Examples
+    --------
+    >>> likely_given(np.array([[90.0, 10.0], [55.0, 45.0]]))
+    (0,)
+    """
+    axes = range(table.ndim)
+    guesses = [(k,) for k in axes] + [tuple(k for k in axes if k != one) for one in axes]
+    is_whole = bool((table == np.floor(table)).all())
+    for given in guesses:
+        others = tuple(k for k in axes if k not in given)
+        sums = table.sum(axis=others)
+        if 1 < sums.size < table.size:
+            for unit in (100.0,) if is_whole else (1.0, 100.0):  # counts of one are no shares
+                if (np.abs(sums - unit) <= 0.01 * unit).all():
+                    return given
+    return ()
+
+
+def _unit_of(shown: np.ndarray, is_complete: np.ndarray, units: tuple[float, ...]) -> float | None:
+    """Return what slices may be parts of, or None if they are counts."""
+    for unit in units:
+        is_near = np.abs(shown - unit) <= 0.01 * unit
+        if np.where(is_complete, is_near, shown <= 1.01 * unit).all():
+            return unit
+    return None

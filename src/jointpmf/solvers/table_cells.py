@@ -1,0 +1,300 @@
+"""The likelihood of tables: a cell is as many rows as it counts, which observe only its levels.
+
+A cell may cover several levels of a variable, and a table may be about part of the population; its
+rows then observe sets of levels. EM for incomplete rows is the fit of any mix of such tables
+(docs/math.md, eqs. 35 to 38).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import xlogy
+
+from jointpmf.compiled.cells import cell_dtype
+from jointpmf.compiled.panels import aligned_zeros
+from jointpmf.domain import Domain
+from jointpmf.marginals.measurement import Measurement
+from jointpmf.point import Point
+from jointpmf.rows.table import Expectation, Rows, Stacks
+
+_N_HALVINGS = 100
+"""Bisections that find how many rows the cells of a slice that are not known stand for."""
+
+_MARGINAL_STEPS = 30
+"""EM steps of one component, after which the marginals of tables with sets are near enough."""
+
+
+class _Cells(NamedTuple):
+    """Cells of tables as rows of positions in the stack, -1 where all levels are covered."""
+
+    places: np.ndarray
+    weights: np.ndarray
+    slices: np.ndarray
+
+
+class _Stacked:
+    """Where levels, and sums over sets of levels, are in the stack that the E-step reads."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.offsets = domain.offsets
+        self.n_levels = int(domain.offsets[-1])
+        self._sums: dict[tuple[int, bytes], int] = {}
+        self._shares: list[np.ndarray] = []
+        self._begins: list[int] = []
+
+    def place(self, n: int, share: np.ndarray) -> int:
+        """Return where the sum over a variable's levels is, each counted by its share."""
+        if (share == 1).all():
+            return -1
+        if share.sum() == 1 and (share == 1).any():
+            return int(self.offsets[n] + share.argmax())
+        share = np.ascontiguousarray(share, float)
+        key = (n, share.tobytes())
+        if key not in self._sums:
+            self._sums[key] = self.n_levels + len(self._sums)
+            self._shares.append(share)
+            self._begins.append(int(self.offsets[n]))
+        return self._sums[key]
+
+    @property
+    def sums(self) -> csr_array:
+        """What a stack of levels is multiplied by to give the sums."""
+        none = np.empty(0)
+        ends = np.cumsum([0, *map(len, self._shares)])
+        begins = np.repeat(np.array(self._begins, int) - ends[:-1], np.diff(ends))
+        columns = begins + np.arange(ends[-1])
+        data = np.concatenate([none, *self._shares])
+        return csr_array((data, columns, ends), shape=(len(self._shares), self.n_levels))
+
+
+class TableCells:
+    """Tables as what EM can be run on: their cells, each a row that is counted many times.
+
+    Parameters
+    ----------
+    domain : Domain
+        All variables.
+    tables : sequence of Measurement
+        What is known.
+    """
+
+    def __init__(self, domain: Domain, tables: Sequence[Measurement]) -> None:
+        self.domain = domain
+        stacked = _Stacked(domain)
+        shown, hidden, wholes, limits = [], [], [], []
+        n_slices = 0
+        for table in tables:
+            cells, bases = _cells_of(table, stacked, n_slices)
+            is_hidden = np.isnan(cells.weights)
+            shown.append(_taken(cells, ~is_hidden & (cells.weights > 0)))
+            hidden.append(_taken(cells, is_hidden))
+            wholes.append(bases)
+            limits.append(_limits_of(table, is_hidden))
+            n_slices += len(bases.weights)
+        known, self.hidden, self.bases = map(_joined, (shown, hidden, wholes))
+        self.total = float(known.weights.sum())
+        self.sums = stacked.sums
+        self.stacked_domain = Domain.of_sizes([stacked.n_levels + self.sums.shape[0]])
+        self.known = _rows(self.stacked_domain, known)
+        self.has_parts = bool(len(self.hidden.weights) or (self.bases.places >= 0).any())
+        self.reach = _reach(self.bases.places, self.sums, domain)
+        self.least, self.most = (np.concatenate(each) for each in zip(*limits, strict=True))
+        self.has_limits = bool((self.least > 0).any() or np.isfinite(self.most).any())
+        self.n_obs = np.concatenate([_n_obs_of(table) for table in tables])
+        self.n_shown = np.bincount(known.slices, known.weights, minlength=n_slices)
+
+    def expected_hidden(self, probability: np.ndarray, base: np.ndarray) -> np.ndarray:
+        """Return how many rows each cell stands for that was not published (eq. 38).
+
+        As many as the model expects, within the cell's limits; where the size of the slice is
+        known, they are what the published cells leave.
+        """
+        slices, n_slices = self.hidden.slices, len(base)
+        is_known = ~np.isnan(self.n_obs)
+        expected = np.bincount(slices, probability, minlength=n_slices)
+        left = np.where(is_known, self.n_obs, 0.0) - self.n_shown
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = np.where(is_known, left / expected, self.n_shown / (base - expected))
+        if not self.has_limits:
+            return np.nan_to_num(scale[slices] * probability)
+        low, high = np.full(n_slices, 1e-12), np.full(n_slices, 1e30)
+
+        def clipped(scale: np.ndarray) -> np.ndarray:
+            return np.clip(scale[slices] * probability, self.least, self.most)
+
+        for _ in range(_N_HALVINGS):
+            middle = np.sqrt(low * high)
+            found = np.bincount(slices, clipped(middle), minlength=n_slices)
+            is_low = np.where(is_known, found < left, found > middle * base - self.n_shown)
+            low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
+        return clipped(np.sqrt(low * high))
+
+    def expectation(self, rank: int) -> CellExpectation:
+        """Return the E-step for models of a rank."""
+        return CellExpectation(self, rank)
+
+    @cached_property
+    def marginal(self) -> np.ndarray:
+        """The probability of each level of each variable if all were independent."""
+        from jointpmf.solvers.em import feasible_stack
+
+        expectation, sizes = self.expectation(1), np.asarray(self.domain.sizes)
+        stack = expectation.stack(Point(np.ones(1), 1.0 / np.repeat(sizes, sizes)[:, None]))
+        for _ in range(_MARGINAL_STEPS if self.has_parts or self.sums.shape[0] else 1):
+            stack = feasible_stack(expectation.counts(stack)[0], stack, self.domain.offsets)
+        return stack[:-1, 0].copy()
+
+
+class CellExpectation(Stacks):
+    """The E-step of the cells of tables for models of one rank."""
+
+    def __init__(self, cells: TableCells, rank: int) -> None:
+        super().__init__(cells.domain, rank)
+        self.cells = cells
+        self._known = Expectation(cells.known, rank)
+        domain = cells.stacked_domain
+        self._hidden = Expectation(_rows(domain, cells.hidden), rank)
+        self._bases = Expectation(_rows(domain, cells.bases), rank)
+
+    def counts(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return how often each level is expected with each component, and Σ log-likelihood."""
+        cells = self.cells
+        whole = aligned_zeros(len(stack) + cells.sums.shape[0], stack.shape[1])
+        whole[: self.n_levels], whole[-1] = stack[:-1], stack[-1]
+        if cells.sums.shape[0]:
+            whole[self.n_levels : -1] = cells.sums @ stack[:-1]
+        counts, log_likelihood = self._known.counts(whole)
+        if cells.has_parts:
+            log_likelihood += self._add_parts(whole, counts)
+        return self._folded(counts, whole), log_likelihood
+
+    def _add_parts(self, whole: np.ndarray, counts: np.ndarray) -> float:
+        """Add what slices say that do not cover everyone, or are not known in all cells.
+
+        Returns what that adds to the log-likelihood.
+        """
+        cells = self.cells
+        base = np.exp(self._bases.log_likelihoods(whole))
+        log_hidden = self._hidden.log_likelihoods(whole)
+        expected = cells.expected_hidden(np.exp(log_hidden), base)
+        totals = cells.n_shown + np.bincount(
+            cells.hidden.slices, expected, minlength=len(cells.n_shown)
+        )
+        self._hidden.rows.weights[:] = expected
+        self._bases.rows.weights[:] = -totals
+        for part in (self._hidden, self._bases):
+            if len(part.rows):
+                counts += part.counts(whole)[0]
+        self._add_outside(totals / base, whole, counts)
+        own = xlogy(expected, np.exp(log_hidden)) - xlogy(expected, expected)
+        added = xlogy(totals, totals / base) - xlogy(cells.n_shown, cells.n_shown)
+        return float(own.sum() + added.sum())
+
+    def _add_outside(self, sizes: np.ndarray, whole: np.ndarray, counts: np.ndarray) -> None:
+        """Add the people that slices leave out, if everyone were `sizes` (eq. 37)."""
+        reach = self.cells.reach.T @ sizes
+        counts[: self.n_levels] += reach[:, None] * whole[: self.n_levels] * whole[-1]
+        counts[-1] += sizes.sum() * whole[-1]
+
+    def _folded(self, counts: np.ndarray, whole: np.ndarray) -> np.ndarray:
+        """Return counts of levels: those of a set go to its levels in proportion to these."""
+        out = aligned_zeros(self.n_levels + 1, counts.shape[1])
+        out[:-1], out[-1] = counts[: self.n_levels], counts[-1]
+        if self.cells.sums.shape[0]:
+            of_sets, sums = counts[self.n_levels : -1], whole[self.n_levels : -1]
+            ratio = np.divide(of_sets, sums, out=np.zeros_like(sums), where=sums > 0)
+            out[:-1] += (self.cells.sums.T @ ratio) * whole[: self.n_levels]
+        return out
+
+
+def _cells_of(table: Measurement, stacked: _Stacked, first_slice: int) -> tuple[_Cells, _Cells]:
+    """Return the cells of a table, and of each of its slices what all its cells lie in."""
+    places = [
+        np.array([stacked.place(n, entry) for entry in sets])
+        for n, sets in zip(table.positions, table.sets, strict=True)
+    ]
+    where = [stacked.place(n, mask) for n, mask in table.where]
+    shape = tuple(table.counts.shape[k] for k in table.given)
+    slices = np.arange(int(np.prod(shape))).reshape(shape) + first_slice
+    index = np.indices(table.counts.shape).reshape(len(places), -1)
+    cells = _Cells(
+        _columns([own[i] for own, i in zip(places, index, strict=True)], where, index.shape[1]),
+        table.counts.ravel(),
+        np.broadcast_to(slices[tuple(index[k] for k in table.given)], index.shape[1]),
+    )
+    covered = []
+    for k in table.others:
+        shares = table.sets[k].sum(axis=0)
+        covered.append(stacked.place(table.positions[k], shares / shares.max()))
+    given = np.indices(shape).reshape(len(shape), slices.size)
+    own = [places[k][i] for k, i in zip(table.given, given, strict=True)]
+    bases = _columns(own, [*covered, *where], slices.size)
+    return cells, _Cells(bases, np.zeros(slices.size), slices.ravel())
+
+
+def _columns(own: list[np.ndarray], shared: list[int], n_rows: int) -> np.ndarray:
+    """Return columns of places, and columns of one place each, side by side."""
+    columns = [*own, *(np.full(n_rows, place) for place in shared)]
+    return np.stack(columns, axis=1) if columns else np.empty((n_rows, 0), int)
+
+
+def _taken(cells: _Cells, which: np.ndarray) -> _Cells:
+    return _Cells(*(each[which] for each in cells))
+
+
+def _joined(parts: Sequence[_Cells]) -> _Cells:
+    """Return the cells of all tables together, with as many places as the longest has."""
+    width = max(part.places.shape[1] for part in parts)
+    padded = [
+        np.pad(part.places, ((0, 0), (0, width - part.places.shape[1])), constant_values=-1)
+        for part in parts
+    ]
+    return _Cells(
+        np.concatenate(padded),
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate([part.slices for part in parts]),
+    )
+
+
+def _rows(domain: Domain, cells: _Cells) -> Rows:
+    """Return cells as rows, without the places that cover all levels."""
+    is_place = cells.places >= 0
+    ptr = np.zeros(len(is_place) + 1, np.int64)
+    np.cumsum(is_place.sum(axis=1), out=ptr[1:])
+    places = cells.places[is_place].astype(cell_dtype(domain.offsets[-1]))
+    return Rows(domain, places, ptr, cells.weights.astype(float))
+
+
+def _limits_of(table: Measurement, is_hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    least, most = (
+        np.broadcast_to(limit, table.counts.shape).ravel()[is_hidden]
+        for limit in (table.least, table.most)
+    )
+    return least.astype(float), most.astype(float)
+
+
+def _n_obs_of(table: Measurement) -> np.ndarray:
+    """Return how many rows each slice stands for, NaN where that is not known."""
+    shape = tuple(table.counts.shape[k] for k in table.given)
+    n_obs = np.nan if table.n_obs is None else table.n_obs
+    return np.broadcast_to(n_obs, shape).astype(float).ravel()
+
+
+def _reach(places: np.ndarray, sums: csr_array, domain: Domain) -> csr_array:
+    """Return which levels belong to the variables that each slice is about."""
+    n_levels = int(domain.offsets[-1])
+    first = np.concatenate([np.arange(n_levels), sums.indices[sums.indptr[:-1]]])
+    row, column = np.nonzero(places >= 0)
+    variable = np.searchsorted(domain.offsets, first[places[row, column]], side="right") - 1
+    about = csr_array((np.ones(len(row)), (row, variable)), shape=(len(places), len(domain)))
+    about.data[:] = 1.0  # a variable may be in it twice
+    sizes = np.asarray(domain.sizes)
+    levels = csr_array(
+        (np.ones(n_levels), (np.repeat(np.arange(len(domain)), sizes), np.arange(n_levels)))
+    )
+    return csr_array(about @ levels)

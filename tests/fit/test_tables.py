@@ -1,0 +1,191 @@
+"""Fits to tables of any kind by likelihood: where they decide, where not, and what is said."""
+
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import jointpmf as jp
+from jointpmf.fit.tables import spread_of, thinned
+
+DOMAIN = jp.Domain(
+    [
+        jp.Variable("age", ("0-17", "18-39", "40-64", "65+")),
+        jp.Variable("income", ("low", "middle", "high")),
+        jp.Variable("vote", ("a", "b", "c")),
+        jp.Variable("sex", ("f", "m")),
+        jp.Variable("region", ("north", "south", "west")),
+    ]
+)
+TRUTH = jp.random_pmf(DOMAIN, 2, random_state=4)
+BANDS = {"age": [("0-17", "18-39"), ("40-64", "65+")]}
+
+
+def published(*names, n=10_000, **how):
+    """Return a table of the truth, in some form."""
+    shape = [len(how.get("levels", {}).get(name, DOMAIN[name].levels)) for name in names]
+    sizes = [
+        size for size, name in zip(shape, names, strict=True) if name not in how.get("given", ())
+    ]
+    asked = jp.Marginal(names, np.ones(shape) / np.prod(sizes), n, **how)
+    parts = asked.measured(DOMAIN, 1.0).predicted(TRUTH.weights, TRUTH.factors)
+    return jp.Marginal(names, parts, n, **how)
+
+
+def fitted(tables, rank=2, **options):
+    options = {"loss": "likelihood", "random_state": 0} | options
+    return jp.fit_marginals(jp.MarginalSet(DOMAIN, tables), rank, **options)
+
+
+TRIPLES = [published(*names) for names in combinations(DOMAIN.names, 3)]
+FORMS = {
+    "plain": TRIPLES,
+    "bands beside levels": [
+        published("age", "income", "vote", levels=BANDS),
+        published("age", "sex", levels=BANDS),
+        *TRIPLES[1:],
+    ],
+    "percentages within levels": [
+        published("vote", "age", "sex", given=["age", "sex"], n=1000), *TRIPLES[:6], *TRIPLES[7:]
+    ],
+    "part of the people": [
+        published("vote", "income", where={"age": ["40-64", "65+"], "sex": "f"}), *TRIPLES
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tables", FORMS.values(), ids=FORMS)
+def test_exact_tables_give_the_truth(tables):
+    solution = fitted(tables, max_iter=3000, tol=1e-13)
+    assert jp.kl_divergence(TRUTH, solution.pmf).value < 1e-6
+    assert solution.is_unique
+    assert solution.n_averaged == 1
+    assert solution.n_agreed >= 2
+    assert solution.residuals[0][1] < 1e-3
+
+
+def test_suppressed_cells_are_filled_in_by_the_other_tables():
+    table = TRIPLES[0].table.copy()
+    few = table < 0.015
+    assert 3 < few.sum() < 15
+    holes = jp.Marginal(TRIPLES[0].names, np.where(few, np.nan, table), n_obs=10_000)
+    solution = fitted([holes, *TRIPLES[1:]], max_iter=3000, tol=1e-13)
+    assert jp.kl_divergence(TRUTH, solution.pmf).value < 1e-6
+
+
+def test_the_whole_table_as_one_is_the_fit_to_rows():
+    rows = TRUTH.sample(400, random_state=0)
+    whole = jp.MarginalSet.from_table(rows, len(DOMAIN), domain=DOMAIN)
+    from_rows = jp.fit_rows(rows, 2, domain=DOMAIN, random_state=0)
+    from_table = jp.fit_marginals(whole, 2, loss="likelihood", random_state=0)
+    assert from_table.objective == pytest.approx(from_rows.objective, abs=1e-6)
+    assert jp.kl_divergence(from_rows.pmf, from_table.pmf).value < 1e-4
+
+
+@cache
+def from_pairs(**options):
+    """Return a fit to pairs, which do not decide."""
+    pairs = [published(*names) for names in combinations(DOMAIN.names, 2)]
+    return fitted(pairs, rank=5, **{"max_iter": 300} | options)
+
+
+class TestWhereTablesDoNotDecide:
+    def test_it_is_an_average_and_says_so(self):
+        solution = from_pairs()
+        assert solution.is_unique is False
+        assert solution.n_averaged == solution.n_agreed == 16
+        assert solution.pmf.rank == 5 * 16
+        assert solution.spread > 1e-3
+
+    def test_it_keeps_the_tables(self):
+        assert from_pairs().residuals[0][1] < 5e-3
+
+    def test_it_is_nearer_to_the_truth_than_its_members(self):
+        found = from_pairs(search=jp.Search(n_average=1)), from_pairs()
+        far, near = (jp.kl_divergence(TRUTH, solution.pmf).value for solution in found)
+        assert near < far
+
+    def test_how_many_are_averaged_can_be_said(self):
+        few = from_pairs(max_iter=50, search=jp.Search(n_average=3))
+        assert few.n_averaged == 3
+
+
+def test_the_same_seed_gives_the_same_bits():
+    first, second = (fitted(TRIPLES, max_iter=20) for _ in range(2))
+    assert first.pmf.weights.tolist() == second.pmf.weights.tolist()
+
+
+def test_a_start_may_be_given():
+    solution = fitted(TRIPLES, search=jp.Search(start=TRUTH), max_iter=50)
+    assert str(solution.start) in ("given: a JointPMF", "random")
+    assert solution.restarts[0].start == "given: a JointPMF"
+
+
+def test_other_tables_than_whole_ones_are_fitted_by_likelihood():
+    bands = [published("age", "income", levels=BANDS), *TRIPLES]
+    by_default = fitted(bands, loss="auto", max_iter=20)
+    assert by_default.pmf.weights.tolist() == fitted(bands, max_iter=20).pmf.weights.tolist()
+
+
+def test_a_rank_is_found_where_tables_show_dependence():
+    rows = TRUTH.sample(5000, random_state=0)
+    tables = jp.MarginalSet.from_table(rows, 3, domain=DOMAIN)
+    solution = jp.fit_marginals(tables, loss="likelihood", random_state=0, max_iter=100)
+    assert solution.pmf.rank / solution.n_averaged >= 2
+    assert jp.kl_divergence(TRUTH, solution.pmf).value < 0.01
+
+
+def test_thinning_splits_counts():
+    rows = TRUTH.sample(5000, random_state=0)
+    tables = jp.MarginalSet.from_table(rows, 2, domain=DOMAIN).measurements
+    fitted_part, held_out = thinned(tables, 0.2, np.random.default_rng(0))
+    for whole, most, few in zip(tables, fitted_part, held_out, strict=True):
+        assert np.array_equal(most.counts + few.counts, np.round(whole.counts))
+        assert few.counts.sum() == pytest.approx(0.2 * 5000, rel=0.1)
+
+
+def test_models_that_exclude_each_other_are_far_apart():
+    sure = [
+        jp.JointPMF(jp.Domain.of_sizes([2]), [1.0], [np.array([[p], [1 - p]])]) for p in (0.0, 1.0)
+    ]
+    assert spread_of(sure) == pytest.approx(np.log(2))
+
+
+def test_a_checkpoint_knows_the_tables(tmp_path):
+    first = [published("age", "income", levels=BANDS), *TRIPLES]
+    other = [published("age", "income", levels=BANDS, where={"sex": "f"}), *TRIPLES]
+    done = fitted(first, max_iter=20, checkpoint=tmp_path)
+    again = fitted(first, max_iter=20, checkpoint=tmp_path)
+    assert done.pmf.weights.tolist() == again.pmf.weights.tolist()
+    with pytest.raises(jp.JointPMFError, match="marginals: not the same"):
+        fitted(other, max_iter=20, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "magic"}, "loss"),
+        ({"smoothing": -1}, "smoothing"),
+        ({"weighting": "counts"}, "weighting is for squares"),
+        ({"validation": lambda pmf: 0.0}, "validation is for loss='squares'"),
+        ({"search": jp.Search(n_starts=3)}, "n_starts"),
+    ],
+)
+def test_bad_input(options, message):
+    with pytest.raises(jp.JointPMFError, match=message):
+        fitted(TRIPLES, **options)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda tables: jp.fit_marginals(tables, 2, loss="squares"),
+        lambda tables: jp.identifiability(tables, 2),
+        lambda tables: jp.plots.marginal_fit(TRUTH, tables),
+    ],
+)
+def test_what_needs_whole_tables_says_so(ask):
+    tables = jp.MarginalSet(DOMAIN, [published("age", "income", levels=BANDS), *TRIPLES])
+    with pytest.raises(jp.JointPMFError, match="needs whole tables of all levels"):
+        ask(tables)

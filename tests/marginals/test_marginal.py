@@ -1,0 +1,186 @@
+"""Tables as they are published: bands, parts of the population, slices, suppressed cells."""
+
+import numpy as np
+import pytest
+
+import jointpmf as jp
+from jointpmf.marginals.measurement import likely_given
+
+DOMAIN = jp.Domain(
+    [
+        jp.Variable("age", ("0-17", "18-39", "40-64", "65+")),
+        jp.Variable("income", ("low", "high")),
+        jp.Variable("sex", ("f", "m")),
+    ]
+)
+TRUTH = jp.random_pmf(DOMAIN, 3, random_state=4)
+OTHERS = [jp.Marginal(("income", "sex"), TRUTH.marginal(["income", "sex"]).table())]
+
+
+def in_a_set(marginal):
+    return jp.MarginalSet(
+        DOMAIN, [marginal, jp.Marginal(("age", "sex"), np.ones((4, 2)) / 8), *OTHERS]
+    )
+
+
+def predicted(marginal):
+    return marginal.measured(DOMAIN, 1.0).predicted(TRUTH.weights, TRUTH.factors)
+
+
+def test_bands():
+    bands = {"age": [("0-17", "18-39"), ["40-64", "65+"]]}
+    marginal = jp.Marginal(("age", "income"), np.ones((2, 2)), levels=bands)
+    whole = TRUTH.marginal(["age", "income"]).table()
+    assert np.allclose(predicted(marginal), [whole[:2].sum(axis=0), whole[2:].sum(axis=0)])
+    assert not in_a_set(marginal).is_plain
+
+
+def test_bands_that_leave_levels_out_are_of_those_who_are_left():
+    grown = {"age": ["18-39", "40-64", "65+"]}
+    marginal = jp.Marginal(("age", "income"), np.ones((3, 2)), levels=grown)
+    whole = TRUTH.marginal(["age", "income"]).table()[1:]
+    assert np.allclose(predicted(marginal), whole / whole.sum())
+
+
+def test_levels_in_another_order_are_put_in_theirs():
+    table = np.arange(1.0, 9).reshape(2, 4)
+    shuffled = ["65+", "0-17", "40-64", "18-39"]
+    marginal = jp.Marginal(("income", "age"), table, levels={"age": shuffled})
+    found = in_a_set(marginal)
+    assert found.is_plain
+    assert found[0].names == ("age", "income")
+    assert np.allclose(found[0].table, table[:, [1, 3, 2, 0]].T / table.sum())
+    assert found[0].n_obs == table.sum()
+
+
+def test_part_of_the_population():
+    marginal = jp.Marginal(("income", "sex"), np.ones((2, 2)), where={"age": ("40-64", "65+")})
+    whole = TRUTH.condition({"age": ["40-64", "65+"]}).marginal(["income", "sex"]).table()
+    assert np.allclose(predicted(marginal), whole)
+
+
+def test_a_variable_may_be_an_axis_and_say_who():
+    marginal = jp.Marginal(("age",), [1, 1, 0, 0], where={"age": ("0-17", "18-39")})
+    whole = TRUTH.marginal(["age"]).table()
+    assert np.allclose(predicted(marginal), [*(whole[:2] / whole[:2].sum()), 0, 0])
+
+
+@pytest.mark.parametrize("unit", [1, 100])
+def test_slices(unit):
+    shares = unit * np.array([[0.9, 0.4, 0.3, 0.6], [0.1, 0.6, 0.7, 0.4]])
+    marginal = jp.Marginal(("income", "age"), shares, given=["age"], n_obs=50)
+    assert np.allclose(marginal.table, shares / unit)
+    assert repr(marginal) == "Marginal(income | age: 2×4, n_obs=200)"
+    whole = TRUTH.marginal(["income", "age"]).table()
+    assert np.allclose(predicted(marginal), whole / whole.sum(axis=0))
+
+
+def test_slices_of_counts_know_their_sizes():
+    marginal = jp.Marginal(("income", "age"), [[9, 4, 3, 6], [1, 6, 7, 40]], given=["age"])
+    assert marginal.n_obs.tolist() == [10, 10, 10, 46]
+    assert np.allclose(marginal.table.sum(axis=0), 1)
+
+
+def test_suppressed_cells():
+    table = np.array([[40, np.nan], [30, 10], [5, np.nan], [3, 2]])
+    marginal = jp.Marginal(("age", "income"), table, bounds=(0, 5))
+    assert np.nansum(marginal.table) == pytest.approx(1)
+    measured = marginal.measured(DOMAIN, 1.0)
+    assert np.isnan(measured.n_obs)
+    assert (measured.least, measured.most) == (0, 5)
+    known = jp.Marginal(("age", "income"), table, n_obs=100).measured(DOMAIN, 1.0)
+    assert known.n_obs == 100
+    assert np.nansum(known.counts) == pytest.approx(90)
+
+
+def test_bounds_as_they_are_printed():
+    for text, most in (("<6", 5), ("≤5", 5), ("<=4", 4)):
+        assert jp.Marginal(("sex",), [9, np.nan], bounds=text).bounds == (0, most)
+
+
+@pytest.mark.parametrize("n_obs", [None, 500])
+def test_parts_that_were_not_published_are_what_is_left(n_obs):
+    marginal = jp.Marginal(("age",), [0.4, np.nan, 0.35, np.nan], n_obs)
+    measured = marginal.measured(DOMAIN, 500)
+    assert measured.n_obs == 500
+    assert measured.counts[[0, 2]].tolist() == pytest.approx([200, 175])
+
+
+def test_tables_without_a_size_count_as_the_others_do():
+    bands = {"age": [("0-17", "18-39"), ("40-64", "65+")]}
+    tables = [
+        jp.Marginal(("age", "income"), [[0.1, 0.2], [0.3, 0.4]], levels=bands),
+        jp.Marginal(("age", "sex"), np.full((4, 2), 25.0), n_obs=200),
+        jp.Marginal(("income", "sex"), [[100, 200], [50, 50]], n_obs=400),
+    ]
+    sizes = [np.nansum(m.counts) for m in jp.MarginalSet(DOMAIN, tables).measurements]
+    assert sizes == pytest.approx([300, 200, 400])
+
+
+@pytest.mark.parametrize(
+    ("table", "given"),
+    [
+        ([[90, 10], [55, 45.2]], (0,)),
+        ([[0.9, 0.5, 0.2], [0.1, 0.5, 0.8]], (1,)),
+        ([[[90, 10], [80, 20]], [[55, 45], [30, 70]]], (0, 1)),
+        ([[[40, 10], [30, 20]], [[5, 45], [40, 10]]], (0,)),
+        ([[1, 0], [0, 1]], ()),
+        ([[30, 20], [10, 40]], ()),
+        ([0.3, 0.7], ()),
+        ([60, 40], ()),
+    ],
+)
+def test_what_looks_like_row_percentages(table, given):
+    assert likely_given(np.array(table, float)) == given
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: jp.Marginal(("sex", "age"), [[90, 10], [55, 45]]), r"pass given=\['sex'\]"),
+        (
+            lambda: in_a_set(jp.Marginal(("age",), [1, 2], levels={"age": ["0-17", "90+"]})),
+            "'age' has no level '90\\+'",
+        ),
+        (lambda: in_a_set(jp.Marginal(("age",), [1, 2], levels={"age": [(), "65+"]})), "no level"),
+        (
+            lambda: in_a_set(jp.Marginal(("age",), [1, 2, 3], levels={"age": ["0-17", "65+"]})),
+            r"shape \(3,\), but its axes have \(2,\) entries",
+        ),
+        (lambda: jp.Marginal(("age",), [1, 2], levels={"sex": ["f", "m"]}), "none of its axes"),
+        (lambda: jp.Marginal(("age", "sex"), np.ones((4, 2)), given=["vote"]), "none of its axes"),
+        (lambda: jp.Marginal(("age",), np.ones(4), given=["age"]), "all axes .* are given"),
+        (
+            lambda: in_a_set(jp.Marginal(("age",), np.ones(4), where={"sex": []})),
+            "leaves nobody: it names no level of 'sex'",
+        ),
+        (
+            lambda: jp.Marginal(("income", "sex"), [[0.5, 0.2], [0.5, 0.2]], given=["sex"]),
+            "sums to 0.4, neither to one nor to 100",
+        ),
+        (lambda: jp.Marginal(("sex",), [np.nan, np.nan]), "all cells of the table of 'sex' are s"),
+        (
+            lambda: jp.Marginal(("age",), [30, 20, np.nan, 4], n_obs=50),
+            "published cells .* sum to 54, but n_obs is 50",
+        ),
+        (
+            lambda: jp.Marginal(("age",), [30, 20, np.nan, 4], n_obs=-1),
+            "must be positive",
+        ),
+        (lambda: jp.Marginal(("age",), [30, -2, np.nan, 4]), "negative or infinite cell"),
+        (lambda: jp.Marginal(("age",), [3, np.nan], n_obs="many"), "n_obs .* must be a number"),
+        (
+            lambda: jp.Marginal(("a", "b"), [[3, 4], [5, 9]], given=["a"], n_obs=[1, 2, 3]),
+            "one for each of its 2 slices",
+        ),
+        (lambda: jp.Marginal(("age",), [3, np.nan], bounds="few"), "like .0, 5. or '<6'"),
+        (lambda: jp.Marginal(("age",), [3, np.nan], bounds=(5, 2)), "bounds of the table"),
+        (lambda: jp.Marginal(("age",), [3, 4], levels=[1, 2]), "levels .* must be a mapping"),
+        (lambda: jp.Marginal(("age",), [3, 4], where="f"), "where .* must be a mapping"),
+        (lambda: jp.Marginal(("age", "b"), [[3, 4]], given="b"), "given .* must be a list"),
+    ],
+)  # fmt: skip
+def test_bad_input(make, message):
+    with pytest.raises(jp.JointPMFError, match=message) as raised:
+        make()
+    assert "\n" not in str(raised.value)
