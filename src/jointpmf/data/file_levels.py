@@ -52,13 +52,13 @@ def learned_domain(
             max_binned=max_binned,
             too_many_numbers=(
                 "column {name!r} has more than {max_numbers} different numbers: cut it "
-                'with --bins "{name}=8", or leave it out with --drop "{name}"'
+                'with bins (--bins "{name}=8"), or leave it out with drop (--drop "{name}")'
             ),
             too_many_levels=(
                 "column {name!r} has {count} different texts, too many to learn from: "
-                'leave it out with --drop "{name}"'
+                'leave it out with drop (--drop "{name}")'
             ),
-            no_cell="column {name!r} has no observed cell; leave it out with --drop",
+            no_cell="column {name!r} has no observed cell; leave it out with drop (--drop)",
             empty=f"{table.name} has no rows",
         )
     )
