@@ -184,3 +184,43 @@ def test_bad_input(make, message):
     with pytest.raises(jp.JointPMFError, match=message) as raised:
         make()
     assert "\n" not in str(raised.value)
+
+
+class TestCounted:
+    CODES = TRUTH.sample(500, random_state=0, backend="codes")
+
+    def counted(self, marginal):
+        return marginal.measured(DOMAIN, 500).counted(self.CODES)
+
+    def seen(self, *masks):
+        return np.logical_and.reduce([mask[self.CODES[:, n]] for n, mask in masks]).sum()
+
+    def test_whole_tables(self):
+        found = self.counted(jp.Marginal(("sex", "age"), np.ones((2, 4)) / 8, 500))
+        rows = jp.Codes(DOMAIN, self.CODES)
+        whole = jp.MarginalSet.from_table(rows, subsets=[("age", "sex"), ("income",)])
+        assert np.array_equal(found.counts, np.round(500 * whole[0].table).T)
+
+    @pytest.mark.parametrize("bands", [[(0, 1), (2, 3)], [(0, 1, 2, 3), (1, 2), (2,)]])
+    def test_bands_that_may_overlap(self, bands):
+        levels = [tuple(DOMAIN["age"].levels[i] for i in band) for band in bands]
+        even = np.ones((len(bands), 2)) / len(bands) / 2
+        marginal = jp.Marginal(("age", "sex"), even, 500, levels={"age": levels})
+        expected = [
+            [self.seen((0, np.isin(range(4), band)), (2, np.arange(2) == sex)) for sex in (0, 1)]
+            for band in bands
+        ]
+        assert self.counted(marginal).counts.tolist() == expected
+
+    def test_as_many_people_as_it_had_of_those_it_is_about(self):
+        marginal = jp.Marginal(("income",), [0.5, np.nan], 20, where={"sex": "f"})
+        found = self.counted(marginal)
+        women = self.CODES[self.CODES[:, 2] == 0][:20]
+        assert found.counts[0] == (women[:, 1] == 0).sum()
+        assert np.isnan(found.counts[1])
+        assert found.n_obs == 20
+
+    def test_slices(self):
+        marginal = jp.Marginal(("income", "sex"), [[60, 45], [40, 55]], given=["sex"], n_obs=250)
+        found = self.counted(marginal)
+        assert found.n_obs.tolist() == [(self.CODES[:, 2] == sex).sum() for sex in (0, 1)]

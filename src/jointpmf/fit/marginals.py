@@ -44,7 +44,7 @@ def fit_marginals(
         What is known: tables of any subsets of the variables.
     rank : int or "auto"
         Number of components; by default the one from which on more components hardly help, or by
-        likelihood the one that predicts counts best that were held out.
+        likelihood the one that is expected to predict such tables of other people best.
     loss : {"auto", "squares", "likelihood"}
         Least squares on the cells, as in the paper; or the likelihood of their counts, which takes
         tables of any kind. By default squares for whole tables of all levels, else likelihood.
@@ -147,4 +147,4 @@ def _check_loss(
             "by likelihood every table counts for its n_obs: weighting is for squares"
         )
     if not by_squares and validation is not None:
-        raise JointPMFError("validation is for loss='squares'; by likelihood counts are held out")
+        raise JointPMFError("validation is for loss='squares'")

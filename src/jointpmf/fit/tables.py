@@ -58,8 +58,8 @@ _RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 _PATIENCE, _MIN_GAIN = 2, 1e-5
 """Ranks in a row that are not better, by this many nats, after which no larger one is tried."""
 
-_HELD_OUT, _N_TRIED = 0.2, 2
-"""Part of the counts that is held out to choose the rank, and fits that are averaged for it."""
+_N_TRIED, _N_SIMULATED, _SIMULATED_ROWS = 2, 2, 20_000
+"""To choose the rank: starts of each, how often tables are simulated, and of how many people."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,11 @@ class CellFit:
     def run(
         self, marginals: MarginalSet, rank: int | None, generator: np.random.Generator
     ) -> Solution:
-        """Return the fit of a rank, or of the one that predicts held-out counts best."""
+        """Return the fit of a rank, or of the one that would predict other people's tables best."""
         cells = TableCells(marginals.domain, marginals.measurements)
         if rank is None:
             rank = self._best_rank(marginals, generator)
-            logger.info("rank %d predicts counts that were held out best", rank)
+            logger.info("rank %d is expected to predict such tables of other people best", rank)
         own = replace(self, fit=replace(self.fit, rank=rank))
         settings = Likelihood(self.fit.smoothing, self.fit.towards)
         return replace(own._of_rank(cells, generator), marginals=marginals, settings=settings)
@@ -143,20 +143,45 @@ class CellFit:
         return found.stopped() if trials.is_stopped else found
 
     def _best_rank(self, marginals: MarginalSet, generator: np.random.Generator) -> int:
-        """Return the rank whose fits to part of the counts predict the others best."""
-        fitted, held_out = thinned(marginals.measurements, _HELD_OUT, generator)
-        cells, judge = (TableCells(marginals.domain, each) for each in (fitted, held_out))
+        """Return the rank whose fit would predict such tables of other people best."""
+        tables = marginals.measurements
+        cells = TableCells(marginals.domain, tables)
+        n_rows = max((m.n_rows for m in marginals if m.n_rows is not None), default=np.inf)
         best, best_cost = 1, np.inf
         for rank in _RANKS:
             own = replace(self, fit=replace(self.fit, rank=rank))
             trials: Trials[str] = Trials()
             trials.run(own._candidates(cells, _N_TRIED if rank > 1 else 1, generator))
-            cost = cost_of(judge, average([found.pmf for found in trials.solutions]))
+            cost = trials.best.objective
+            if np.isfinite(n_rows):
+                cost += own._optimism(tables, trials.best.pmf, n_rows, generator)
             if cost < best_cost - _MIN_GAIN:
                 best, best_cost = rank, cost
             if trials.is_stopped or _RANKS.index(rank) - _RANKS.index(best) >= _PATIENCE:
                 break
         return best
+
+    def _optimism(
+        self,
+        tables: Sequence[Measurement],
+        pmf: JointPMF,
+        n_rows: float,
+        generator: np.random.Generator,
+    ) -> float:
+        """Return how much better a fit looks on its own tables than on those of other people.
+
+        Tables of people drawn from the model are fitted: a fit gains on them as much over the model
+        as it loses to it elsewhere (eq. 39). Tables that share people share their noise, so counts
+        that are held out of one table are not new to a fit that saw the others.
+        """
+        count = min(round(n_rows), _SIMULATED_ROWS)
+        start, gains = replace(self, fit=replace(self.fit, start=pmf)), []
+        for _ in range(_N_SIMULATED):
+            codes = pmf.sample(count, random_state=generator, backend="codes")
+            cells = TableCells(pmf.domain, [table.counted(codes) for table in tables])
+            (_, fit), *_ = start._candidates(cells, 1, generator)
+            gains.append(cost_of(cells, pmf) - cost_of(cells, fit().pmf))
+        return 2 * float(np.mean(gains)) * count / n_rows
 
 
 def spread_of(pmfs: Sequence[JointPMF]) -> float:
@@ -180,24 +205,3 @@ def cost_of(cells: TableCells, pmf: JointPMF) -> float:
     """Return minus the mean log-likelihood of a row of the tables."""
     expectation = cells.expectation(pmf.rank)
     return -expectation.counts(expectation.stack(Point.of_pmf(pmf)))[1] / cells.total
-
-
-def thinned(
-    tables: Sequence[Measurement], part: float, generator: np.random.Generator
-) -> tuple[list[Measurement], list[Measurement]]:
-    """Return tables of the same people, split at random: what is fitted, and a part to judge by.
-
-    Of multinomial counts both are multinomial, with the same probabilities.
-    """
-    fitted: list[Measurement] = []
-    held_out: list[Measurement] = []
-    for table in tables:
-        counts = np.nan_to_num(table.counts)
-        whole = np.floor(counts + generator.random(counts.shape)).astype(np.int64)
-        taken = np.where(np.isnan(table.counts), np.nan, generator.binomial(whole, part))
-        for kept, share, into in (
-            (whole - taken, 1 - part, fitted), (taken, part, held_out),
-        ):  # fmt: skip
-            n_obs = None if table.n_obs is None else share * table.n_obs
-            into.append(replace(table, counts=kept, n_obs=n_obs))
-    return fitted, held_out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -73,6 +73,31 @@ class Measurement:
             is_open = np.expand_dims(np.isnan(self.n_obs), self.others)
             cells = np.where(is_open & np.isnan(self.counts), 0.0, cells)
         return cells / cells.sum(axis=self.others, keepdims=True)
+
+    def counted(self, codes: np.ndarray) -> Measurement:
+        """Return the same table of other people: of the first rows that it is about.
+
+        There are as many of them as it had. Cells that were not published stay so.
+        """
+        inside = np.ones(len(codes), bool)
+        for n, mask in self.where:
+            inside &= mask[codes[:, n]]
+        for n, sets in zip(self.positions, self.sets, strict=True):
+            inside &= (sets.sum(axis=0) > 0)[codes[:, n]]
+        known = self.counts if self.n_obs is None else self.n_obs
+        rows = codes[np.flatnonzero(inside)[: round(float(np.nansum(known)))]]
+        members = [sets[:, rows[:, n]] for n, sets in zip(self.positions, self.sets, strict=True)]
+        counts = np.zeros(self.counts.shape)
+        if all((sets.sum(axis=0) <= 1).all() for sets in self.sets):
+            np.add.at(counts, tuple(each.argmax(axis=0) for each in members), 1.0)
+        else:
+            for cell in np.ndindex(counts.shape):
+                both = [each[i] for each, i in zip(members, cell, strict=True)]
+                counts[cell] = np.logical_and.reduce(both).sum()
+        n_obs = None
+        if self.n_obs is not None:
+            n_obs = np.where(np.isnan(self.n_obs), np.nan, counts.sum(axis=self.others))
+        return replace(self, counts=np.where(np.isnan(self.counts), np.nan, counts), n_obs=n_obs)
 
 
 def sets_of(variable: Variable, entries: Sequence[Any]) -> np.ndarray:
