@@ -176,8 +176,8 @@ class CoupledTrial:
             return CoupledLeastSquares(marginals, rank, "counts"), marginals, 1.0
         n_subsets, limits = math.comb(len(codes.domain), self.order), Limits()
         n_counted = limits.n_counted(n_subsets, self.n_rows)
-        if n_counted < n_subsets:
-            limits = Limits(most_counted=0)  # as of the whole table, only some are counted
+        if n_counted < n_subsets or n_subsets > _SEARCH_SUBSETS:
+            limits = Limits(most_counted=0)  # only some are counted
         problem = ImplicitLeastSquares(ColumnRows.of_codes(table.codes), rank, self.order, limits)
         return problem, None, n_counted / limits.n_counted(n_subsets, codes.n_rows)
 
