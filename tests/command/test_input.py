@@ -79,6 +79,7 @@ MODELS = {
     "future.safetensors": model(version="2"),
     "bad-about.safetensors": model(about="[1]"),
     "number-about.safetensors": model(about='{"rows": 3}'),
+    "other-subsets.safetensors": model(about=json.dumps({"subsets": '[["colour"]]'})),
     "changed.safetensors": model(checksum="0" * 64),
     "no-domain.safetensors": model(domain="null"),
     "overflowing-level.safetensors": model(
@@ -299,6 +300,7 @@ BAD_COMMANDS = [
     ("no sizes", ["identify"], "a model or --sizes"),
     ("sizes and a model", ["identify", "good.safetensors", "--sizes", "2,2"], "either"),
     ("sizes without rank", ["identify", "--sizes", "2,2"], "needs --rank"),
+    ("tables of no variable", ["identify", "other-subsets.safetensors"], "cannot be read in its"),
     ("sizes of text", ["identify", "--sizes", "2,two", "--rank", "1"], "'2,two'"),
     ("a size of zero", ["identify", "--sizes", "2,0", "--rank", "1"], "'2,0'"),
 ]
