@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -69,6 +69,12 @@ class Labelled:
                     found[name] = np.asarray(what[name], float)[()] / unit
         return found
 
+    def is_counted(self, given: Sequence[str]) -> bool:
+        """Tell whether the cells are counts, all of them published, of one sample."""
+        total = float(self.cells.sum())
+        are_shares = self.is_probability or self._are_percent(given) or abs(total - 1) <= _NEAR
+        return not given and total > 0 and not are_shares
+
     def _are_percent(self, given: Sequence[str]) -> bool:
         """Tell whether the cells are percentages, of everyone if no sign says so."""
         cells = np.nan_to_num(self.cells)
@@ -134,7 +140,7 @@ class Labelled:
         for name, own in zip(self.names, self.entries, strict=True):
             variable = domain[name]
             self._check_axis(variable, own, domain)
-            entries.append([_levels_of(variable, entry) for entry in own])
+            entries.append([levels_of(variable, entry) for entry in own])
         return replace(self, entries=tuple(entries))
 
     def _check_axis(self, variable: Variable, own: list[Any], domain: Domain) -> None:
@@ -149,27 +155,21 @@ class Labelled:
                     f"levels of {other.name!r}: give names in the order of the table's axes"
                 )
 
-    def filled(self, domain: Domain, kept: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Return cells and bounds with an entry for every level, in order, on the other axes.
+    def filled(self, domain: Domain, kept: Collection[str]) -> np.ndarray:
+        """Return the cells with an entry for every level, in order, except on the axes to keep.
 
         Levels that the table does not list are zero.
         """
-        cells, most = self.cells, self.most
+        cells = self.cells
         for k, name in enumerate(self.names):
-            if name in kept:
-                continue
-            codes = [domain[name].code(level) for level in self.entries[k]]
-            shape = list(cells.shape)
-            shape[k] = domain[name].size
-            where = (*[slice(None)] * k, codes)
-            cells, most = _placed(cells, shape, where, 0.0), _placed(most, shape, where, np.inf)
-        return cells, most
-
-
-def _placed(part: np.ndarray, shape: list[int], where: Any, other: float) -> np.ndarray:
-    whole = np.full(shape, other)
-    whole[where] = part
-    return whole
+            if name not in kept:
+                shape = list(cells.shape)
+                shape[k] = domain[name].size
+                whole = np.zeros(shape)
+                codes = [domain[name].code(level) for level in self.entries[k]]
+                whole.swapaxes(0, k)[codes] = cells.swapaxes(0, k)
+                cells = whole
+        return cells
 
 
 def is_band(entry: Any) -> bool:
@@ -177,9 +177,9 @@ def is_band(entry: Any) -> bool:
     return isinstance(entry, (tuple, list, set, frozenset))
 
 
-def _levels_of(variable: Variable, entry: Any) -> Any:
+def levels_of(variable: Variable, entry: Any) -> Any:
     """Return the levels that an entry stands for, as the variable spells them."""
     if is_band(entry) and entry not in variable:
-        return tuple(_levels_of(variable, level) for level in entry)
+        return tuple(levels_of(variable, level) for level in entry)
     found = level_for(entry, variable)
     return variable.levels[variable.code(entry)] if found is None else found

@@ -93,6 +93,8 @@ def cells_of_grid(
         raise JointPMFError(f"give the names as a list, such as [{names!r}]")
     names = None if names is None else tuple(names)
     header = [label.strip() if isinstance(label, str) else label for label in grid.header]
+    filled = [k for k in range(len(header)) if k not in grid.blanks]
+    _check_header(grid, range(filled[0] if filled else 0, len(header)))
     value = None if layout == "wide" else _value_column(grid, header, names, value)
     found = (
         _long(grid, header, names, value)
@@ -145,7 +147,6 @@ def _wide(
 ) -> CellList:
     beside, above = _axes(grid, header, names, layout)
     n_labels = len(beside)
-    _check_header(grid, range(n_labels, len(header)))
     across = [label if isinstance(label, tuple) else (label,) for label in header[n_labels:]]
     check_distinct(list(map(str, across)), grid.name)
     down = [tuple(map(_plain, row)) for row in zip(*grid.columns[:n_labels], strict=True)]
