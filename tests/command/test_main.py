@@ -29,6 +29,7 @@ NAMES = [
     "explore",
     "report",
     "impute",
+    "check",
     "plan",
     "sample",
     "score",
@@ -458,6 +459,22 @@ def test_identify_speaks_of_each_of_the_fits_that_were_averaged(tmp_path, inside
     said = json.loads(inside("identify", tmp_path / "m", "--json")[1])
     assert said["rank"] == 2
     assert ["average of 3" in said["notes"][-1], "whole tables" in said["notes"][0]] == [True, True]
+
+
+def test_tables_are_checked_before_a_fit(three_pairs, tmp_path, inside):
+    listed = "".join(f"[[tables]]\npath = '{path.name}'\n" for path in three_pairs)
+    (tmp_path / "tables.toml").write_text(f"version = 1\n{listed}")
+    code, out, err = inside("check", tmp_path / "tables.toml")
+    assert (code, err) == (0, "")
+    assert out.startswith("3 tables of 4 variables:")
+    assert "pairs that no table shows together" in out
+    assert inside("check", *three_pairs)[1] == out
+    said = json.loads(inside("check", tmp_path / "tables.toml", "--json")[1])
+    assert said["unseen_pairs"] == [["x0", "x2"], ["x0", "x3"], ["x1", "x3"]]
+    assert said["text"].split() == out.split()
+    model = tmp_path / "m.safetensors"
+    assert inside("fit", tmp_path / "tables.toml", "-o", model, "--rank", 2)[0] == 0
+    assert json.loads(read_about(model)["subsets"])[0] == ["x0", "x1"]
 
 
 def test_counts_of_text_keep_their_order(tmp_path, inside):
