@@ -80,7 +80,7 @@ def test_tables_that_are_not_whole():
     assert found.tables[2].n_hidden == 1
     text = str(found)
     assert "vote: 3 cells, 60 people, 1 cells hidden" in text
-    assert "at most, as 1 tables are not whole ones" in text
+    assert "(or less: 1 tables are not whole ones)" in text
 
 
 def test_only_a_set_is_checked():

@@ -204,6 +204,10 @@ class TestTotals:
         marginal = Marginal.from_frame(given, names=["x", "y"], given=["x"])
         assert marginal.n_obs.tolist() == [40, 50]
 
+    def test_totals_of_rows_are_summed_where_there_is_none_of_all(self):
+        frame = {"x": ["a", "b"], "u": ["3", "20"], "v": ["*", "30"], "Total": ["40", "50"]}
+        assert Marginal.from_frame(pl.DataFrame(frame), names=["x", "y"]).n_rows == 90
+
     def test_the_distribution_of_everyone_below_row_percentages_is_left_out(self):
         frame = pl.DataFrame(
             {"x": ["a", "b", "Total"], "u": ["30%", "60%", "40%"], "v": ["70%", "40%", "60%"]}

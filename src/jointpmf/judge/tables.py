@@ -134,14 +134,12 @@ class TablesReport:
         return found
 
     def _rank_sentence(self, rank: int) -> str:
-        n_partial = sum(not table.is_plain for table in self.tables)
-        at_most = f" at most, as {n_partial} tables are not whole ones," if n_partial else ""
         if not self.is_largest:
-            return f"models of a rank above {rank} were not tried; below they are determined"
-        if rank < 1:
-            return f"{at_most.strip(' ,')} no model is determined".strip()
+            return f"whether models of a rank above {rank} are determined was not tried"
+        n_partial = sum(not table.is_plain for table in self.tables)
+        less = f" (or less: {n_partial} tables are not whole ones)" if n_partial else ""
         return (
-            f"models of a rank above{at_most} {rank}: many fit the tables equally well, and the "
+            f"models of a rank above {rank}{less}: many fit the tables equally well, and the "
             "answer is their average"
         )
 
@@ -204,7 +202,8 @@ def _summary(marginal: Marginal) -> TableSummary:
 
 def _totals(marginals: MarginalSet) -> tuple[tuple[Names, float], ...]:
     """Return how many people each table of everyone stands for, if these numbers differ."""
-    found = [(tuple(m.names), m.n_rows) for m in marginals if m.n_rows is not None and not m.where]
+    everyone = [m for m in marginals if m.n_rows is not None and not m.where and not m.given]
+    found = [(tuple(m.names), float(m.n_rows or 0)) for m in everyone]
     differ = any(not math.isclose(a[1], b[1], rel_tol=1e-6) for a, b in pairwise(found))
     return tuple(found) if differ else ()
 

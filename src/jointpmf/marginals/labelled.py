@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -116,14 +117,21 @@ class Labelled:
             )
 
     def _from_totals(self, given: Sequence[str]) -> dict[str, Any]:
-        """Return how many rows each slice stands for, where the table's own totals say it."""
+        """Return how many rows each slice stands for, where the table's own totals say it.
+
+        That is the total of all other axes, or else the sum of the totals of one of them.
+        """
         if self.is_percent or self.is_probability:
             return {}
-        own = [slice(0, -1) if name in given else slice(-1, None) for name in self.names]
-        totals = self.totals[tuple(own)].reshape(
-            [size for name, size in zip(self.names, self.cells.shape, strict=True) if name in given]
-        )
-        return {} if np.isnan(totals).any() else {"n_obs": totals if given else float(totals)}
+        others = [k for k, name in enumerate(self.names) if name not in given]
+        for summed in ((), *combinations(others, len(others) - 1)):
+            own = [slice(0, -1) for _ in self.names]
+            for k in others:
+                own[k] = slice(0, -1) if k in summed else slice(-1, None)
+            totals = self.totals[tuple(own)].sum(axis=tuple(others))
+            if not np.isnan(totals).any():
+                return {"n_obs": totals if given else float(totals)}
+        return {}
 
     def _bounds(self, n_obs: Any) -> dict[str, Any]:
         """Return what hidden counts are between, where the table says it of all of them."""
