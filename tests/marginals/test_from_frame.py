@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import jointpmf as jp
 from jointpmf import JointPMFError, Marginal, MarginalSet
+from jointpmf.marginals.reading import arguments_of_frame
 
 DOMAIN = jp.Domain(
     [
@@ -122,6 +123,32 @@ def test_the_order_of_rows_and_columns_does_not_matter(down, across):
     np.testing.assert_allclose(marginal.table, PAIR / PAIR.sum())
 
 
+@given(st.data())
+@settings(max_examples=30, deadline=None)
+def test_any_table_printed_in_any_order_with_totals_is_read_back(data):
+    shape = data.draw(st.sampled_from([(3, 2), (2, 3, 2), (4, 3)]))
+    counts = np.array(data.draw(st.lists(st.integers(1, 3_000_000), min_size=12, max_size=12)))
+    counts = counts[: np.prod(shape)].reshape(shape)
+    names = ["x", "y", "z"][: len(shape)]
+    printed = counts
+    for k in range(len(shape)):  # the last entry of each axis is now its total
+        printed = np.concatenate([printed, printed.sum(axis=k, keepdims=True)], axis=k)
+    labels = [
+        [*(f"{n}{i}" for i in range(size)), "Total"] for n, size in zip(names, shape, strict=True)
+    ]
+    rows = [
+        [*(own[i] for own, i in zip(labels, place, strict=True)), f"{count:,}"]
+        for place, count in np.ndenumerate(printed)
+    ]
+    rows = data.draw(st.permutations(rows))
+    frame = pl.DataFrame(rows, [*names, "count"], orient="row")
+    domain = jp.Domain([jp.Variable(n, own[:-1]) for n, own in zip(names, labels, strict=True)])
+    if data.draw(st.booleans()):
+        frame = frame.pivot(on=names[-1], index=names[:-1], values="count")
+    marginal = Marginal.from_frame(frame, names=names)
+    np.testing.assert_allclose(MarginalSet(domain, [marginal])[0].table, counts / counts.sum())
+
+
 def test_what_else_is_known_is_passed_on():
     frame = wide().with_columns(pl.col("no", "yes") / pl.sum_horizontal("no", "yes"))
     marginal = Marginal.from_frame(frame, names=["age", "vote"], given=["age"], n_obs=[9, 5, 7])
@@ -150,6 +177,53 @@ def test_levels_that_the_domain_spells_otherwise_are_matched():
     frame = pl.DataFrame({"size": ["2 ", "1"], "vote": [" yes", "no"], "count": [3, 1]})
     marginal = Marginal.from_frame(frame, domain=DOMAIN)
     assert marginal.levels == {"size": [2, 1], "vote": ["yes", "no"]}
+
+
+def test_an_order_of_names_is_that_of_the_axes():
+    frame = pl.DataFrame(
+        [
+            *[("a", 1, "u", 3), ("a", 2, "u", 5), ("b", 1, "u", 1), ("b", 2, "u", 2)],
+            *[("a", 1, "v", 6), ("a", 2, "v", 7), ("b", 1, "v", 8), ("b", 2, "v", None)],
+            *[("a", 1, "Total", 9), ("a", 2, "Total", 12), ("b", 1, "Total", 9)],
+            ("b", 2, "Total", 6),
+        ],
+        ["x", "y", "z", "count"],
+        orient="row",
+    )
+    marginal = Marginal.from_frame(frame, names=["z", "y", "x"], given=["x", "y"])
+    assert marginal.table.shape == (2, 2, 2)
+    assert marginal.n_obs.tolist() == [[9, 9], [12, 6]]
+
+
+def test_a_column_of_noise():
+    frame = pl.DataFrame(
+        {"x": ["a", "b", "c"], "estimate": ["10%", "*", "85%"], "error": [2, 0, 5]}
+    )
+    found = arguments_of_frame(frame, None, "estimate", None, {"noise": "error"})
+    assert (found["names"], found["noise"].tolist()) == (("x",), [0.02, 0, 0.05])
+    short = frame.with_columns(pl.Series("error", [2, 1, None]))
+    with pytest.raises(JointPMFError, match="a cell without noise"):
+        arguments_of_frame(short, None, "estimate", None, {"noise": "error"})
+    with pytest.raises(JointPMFError, match="no column 'sd'"):
+        arguments_of_frame(frame, None, "estimate", None, {"noise": "sd"})
+    with pytest.raises(JointPMFError, match="not a long table"):
+        arguments_of_frame(wide(sd=[1, 2, 3]), ["age", "vote"], None, None, {"noise": "sd"})
+
+
+def test_a_level_that_is_called_like_a_total(caplog):
+    domain = jp.Domain([jp.Variable("done", ("None", "Some", "All")), DOMAIN["vote"]])
+    frame = pl.DataFrame({"done": ["All", "None", "Some"], "no": [7, 3, 4], "yes": [3, 1, 2]})
+    marginal = Marginal.from_frame(frame, names=["done", "vote"], domain=domain)
+    assert marginal.levels["done"] == ["All", "None", "Some"]
+    assert not caplog.text
+
+
+def test_notes_below_a_table_are_left_out(caplog):
+    frame = pl.DataFrame(
+        {"age": ["old", "young", "Source: the office"], "no": [1, 2, None], "yes": [3, 4, None]}
+    )
+    assert Marginal.from_frame(frame, names=["age", "vote"]).levels["age"] == ["old", "young"]
+    assert "'Source: the office'" in caplog.text
 
 
 class TestTotals:

@@ -69,6 +69,18 @@ class TestKinds:
         for name in ("t.parquet", "t.ndjson"):
             assert_pair(read_marginals([str(tmp_path / name)]))
 
+    def test_text_with_a_byte_order_mark(self, tmp_path):
+        assert_pair(read_marginals([put(tmp_path, "t.csv", f"\ufeff{LONG}")]))
+
+    def test_numbers_that_two_files_write_differently(self, tmp_path):
+        paths = [
+            put(tmp_path, "t.csv", "size,vote,count\n1,yes,10\n2,no,30\n"),
+            put(tmp_path, "u.csv", "size,count\n1.0,10\n2.0,5\n"),
+        ]
+        marginals = read_marginals(paths)
+        assert marginals.domain["size"].levels == (1, 2)
+        np.testing.assert_allclose(marginals[1].table, [2 / 3, 1 / 3])
+
     def test_wide_with_a_corner(self, tmp_path):
         text = pl.DataFrame(WIDE).write_csv().replace("vote", r"vote \ age")
         assert_pair(read_marginals([put(tmp_path, "t.csv", text)]))
@@ -229,6 +241,11 @@ BAD_LISTS = [
         "version = 1\n[variables]\nage = ['no', 'yes']\nvote = ['young', 'middle', 'old']\n"
         "[[tables]]\npath = 't.csv'",
         "labels of 'vote' .* are levels of 'age': give names in the order",
+    ),
+    (
+        "version = 1\n[[tables]]\npath = 't.csv'\n[[tables]]\npath = 't.csv'\n"
+        "levels = {age = {young = ['yuong', 'middle']}}",
+        "table 2 of .*: levels of 'age' name 'yuong', which no other table has",
     ),
     ("version = ", "cannot read .*tables.toml: Invalid value"),
 ]

@@ -38,6 +38,10 @@ class Labelled:
         What cells that were not published are known to be at most.
     totals : array
         The same with the totals as one more entry of each axis; NaN where there is none.
+    is_percent, is_probability : bool
+        Whether the cells say that they are percentages, or probabilities.
+    noise : array or None
+        The standard deviation of each cell, where the table has a column of them.
     """
 
     name: str
@@ -49,6 +53,7 @@ class Labelled:
     totals: np.ndarray
     is_percent: bool
     is_probability: bool
+    noise: np.ndarray | None = None
 
     def arguments(self, what: Mapping[str, Any]) -> dict[str, Any]:
         """Return what to make a `Marginal` of, given what else is known of it."""
@@ -56,6 +61,8 @@ class Labelled:
         if isinstance(what.get("n_obs"), Mapping):
             what = {**what, "n_obs": self._by_label(what["n_obs"], given)}
         self._check_shares(given, what.get("n_obs"))
+        if self.noise is not None:
+            what = {**what, "noise": self.noise}
         found = {"names": self.names, "table": self.cells} | dict(what)
         has_holes = bool(np.isnan(self.cells).any())
         if has_holes and what.get("n_obs") is None:
@@ -141,6 +148,20 @@ class Labelled:
         if self.is_percent:
             return {} if n_obs is None else {"bounds": (0.0, most / 100 * float(n_obs))}
         return {"bounds": (0.0, most)}
+
+    def in_order(self, names: Sequence[str]) -> Labelled:
+        """Return the same table with its axes in another order."""
+        order = [self.names.index(name) for name in names]
+        return replace(
+            self,
+            names=tuple(names),
+            labels=tuple(self.labels[k] for k in order),
+            entries=tuple(self.entries[k] for k in order),
+            cells=self.cells.transpose(order),
+            most=self.most.transpose(order),
+            totals=self.totals.transpose(order),
+            noise=None if self.noise is None else self.noise.transpose(order),
+        )
 
     def in_domain(self, domain: Domain) -> Labelled:
         """Return the table with its entries as the levels of a domain, however they are spelled."""

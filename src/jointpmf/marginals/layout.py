@@ -6,14 +6,17 @@ above the other columns the levels of one more variable (or of several).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 from jointpmf.data.grid import Grid, is_blank
 from jointpmf.domain import check_distinct, is_missing
 from jointpmf.errors import JointPMFError, listing, shown
+
+logger = logging.getLogger("jointpmf")
 
 _MEASURES = ("count", "probability", "proportion", "len")
 """What the last column of a long table is called, if nothing else is said."""
@@ -38,6 +41,8 @@ class CellList:
         What is in each cell.
     measure : str
         What the numbers are called, if they are.
+    noise : list or None
+        The standard deviation of each cell, if there is a column of them.
     """
 
     name: str
@@ -45,6 +50,7 @@ class CellList:
     labels: list[tuple[Any, ...]]
     numbers: list[Any]
     measure: str = ""
+    noise: list[Any] | None = None
 
     def place(self, cell: int) -> str:
         """Return what to call a cell."""
@@ -68,6 +74,7 @@ def cells_of_grid(
     names: Sequence[str] | None = None,
     value: str | None = None,
     layout: str | None = None,
+    noise: str | None = None,
 ) -> CellList:
     r"""Return the cells of a grid by their labels.
 
@@ -81,6 +88,8 @@ def cells_of_grid(
         The column of numbers, of a long table.
     layout : {"long", "wide"}, optional
         By default long where there is a column of numbers with a usual name.
+    noise : str, optional
+        The column of standard deviations, of a long table.
 
     Examples
     --------
@@ -95,6 +104,8 @@ def cells_of_grid(
     header = [label.strip() if isinstance(label, str) else label for label in grid.header]
     filled = [k for k in range(len(header)) if k not in grid.blanks]
     _check_header(grid, range(filled[0] if filled else 0, len(header)))
+    if noise is not None:
+        grid, header, noises = _without_column(grid, header, noise)
     value = None if layout == "wide" else _value_column(grid, header, names, value)
     found = (
         _long(grid, header, names, value)
@@ -102,7 +113,24 @@ def cells_of_grid(
         else _wide(grid, header, names, layout)
     )
     check_distinct(found.names, found.name)
-    return found
+    if noise is None:
+        return found
+    if value is None:
+        raise JointPMFError(f"{grid.name} is not a long table: give noise as a number")
+    return replace(found, noise=noises)
+
+
+def _without_column(grid: Grid, header: list[Any], name: str) -> tuple[Grid, list[Any], list[Any]]:
+    """Return a grid and its header without a column, and that column."""
+    if name not in header:
+        raise JointPMFError(
+            f"{grid.name} has no column {shown(name)}; its columns are {listing(header)}"
+        )
+    k = header.index(name)
+    rest = [n for n in range(len(header)) if n != k]
+    columns = tuple(grid.columns[n] for n in rest)
+    left = replace(grid, header=tuple(grid.header[n] for n in rest), columns=columns)
+    return left, [header[n] for n in rest], grid.columns[k]
 
 
 def _value_column(
@@ -138,7 +166,7 @@ def _long(grid: Grid, header: list[Any], names: tuple[str, ...] | None, value: A
         )
     columns = [grid.columns[header.index(name)] for name in names]
     labels = [tuple(map(_plain, row)) for row in zip(*columns, strict=True)]
-    _check_labels(grid, names, labels)
+    _check_labels(grid, names, labels, range(len(labels)))
     return CellList(grid.name, names, labels, grid.columns[header.index(value)], str(value))
 
 
@@ -150,11 +178,23 @@ def _wide(
     across = [label if isinstance(label, tuple) else (label,) for label in header[n_labels:]]
     check_distinct(list(map(str, across)), grid.name)
     down = [tuple(map(_plain, row)) for row in zip(*grid.columns[:n_labels], strict=True)]
-    _check_labels(grid, beside, down)
-    cells = list(product(range(len(down)), range(len(across))))
+    rows = _rows_with_cells(grid, down, n_labels)
+    _check_labels(grid, beside, down, rows)
+    cells = list(product(rows, range(len(across))))
     labels = [(*down[i], *map(_plain, across[k])) for i, k in cells]
     numbers = [grid.columns[n_labels + k][i] for i, k in cells]
     return CellList(grid.name, _renamed(grid, (*beside, *above), names), labels, numbers)
+
+
+def _rows_with_cells(grid: Grid, down: list[tuple[Any, ...]], n_labels: int) -> list[int]:
+    """Return the rows that are not notes below a table, which have no cell in any column."""
+    rows = []
+    for row, labels in enumerate(down):
+        if all(is_blank(column[row]) for column in grid.columns[n_labels:]):
+            logger.warning("%s: the row %s has no cells and was left out", grid.name, labels)
+        else:
+            rows.append(row)
+    return rows
 
 
 def _axes(
@@ -223,9 +263,12 @@ def _is_of_total(label: Any) -> bool:
     return isinstance(label, tuple) and any(map(is_total, label))
 
 
-def _check_labels(grid: Grid, names: Sequence[Any], labels: list[tuple[Any, ...]]) -> None:
+def _check_labels(
+    grid: Grid, names: Sequence[Any], labels: list[tuple[Any, ...]], rows: Iterable[int]
+) -> None:
     """Raise if a label is missing; beside that of a total the others may be."""
-    for row, each in enumerate(labels):
+    for row in rows:
+        each = labels[row]
         if any(map(is_blank, each)) and not any(map(is_total, each)):
             name = next(n for n, label in zip(names, each, strict=True) if is_blank(label))
             raise JointPMFError(

@@ -9,7 +9,7 @@ from typing import Any
 
 from jointpmf.data.grid_files import read_grid
 from jointpmf.data.texts import typed_texts
-from jointpmf.domain import Domain, Variable, text_of
+from jointpmf.domain import Domain, Variable, number_in, text_of
 from jointpmf.errors import JointPMFError, listing
 from jointpmf.marginals.labelled import Labelled, is_band, levels_of
 from jointpmf.marginals.layout import cells_of_grid
@@ -39,8 +39,9 @@ def read_marginals(paths: Sequence[str], missing: Iterable[str] = ()) -> Margina
         read_table_list(path) if path.endswith(".toml") else TableList((TableEntry(path),))
         for path in paths
     ]
-    tables = [_Read.of(entry, tuple(missing)) for each in lists for entry in each.tables]
     listed = {name: levels for each in lists for name, levels in each.variables.items()}
+    entries = [entry for each in lists for entry in each.tables]
+    tables = [_Read.of(entry, tuple(missing), listed) for entry in entries]
     domain = _domain(tables, listed)
     marginals = [table.marginal(domain) for table in tables]
     impossible = [
@@ -57,28 +58,42 @@ class _Read:
 
     entry: TableEntry
     table: Labelled
+    what: Mapping[str, Any]
 
     @classmethod
-    def of(cls, entry: TableEntry, missing: tuple[str, ...]) -> _Read:
+    def of(
+        cls, entry: TableEntry, missing: tuple[str, ...], listed: Mapping[str, list[Any]]
+    ) -> _Read:
         """Return the table in a file."""
         with _named(entry.where_listed):
             how = dict(entry.reading)
             file = {key: how.pop(key) for key in ("sheet", "skip") if key in how}
+            what = dict(entry.what)
+            if isinstance(what.get("noise"), str):
+                how["noise"] = what.pop("noise")
             cells = cells_of_grid(read_grid(entry.path, missing=missing, **file), **how)
-            return cls(entry, labelled(cells, entry.levels, entry.what, missing))
+            table = labelled(cells, entry.levels, what, missing, listed)
+            return cls(entry, table, what)
 
     def texts(self, name: str) -> list[str]:
         """Return the levels of a variable that the table has, as texts."""
         entries = self.table.entries[self.table.names.index(name)]
         return [text_of(level) for e in entries for level in (e if is_band(e) else [e])]
 
+    def banded(self, name: str) -> set[str]:
+        """Return those that are in bands."""
+        entries = self.table.entries[self.table.names.index(name)]
+        return {text_of(level) for e in entries if is_band(e) for level in e}
+
     def marginal(self, domain: Domain) -> Marginal:
         """Return the marginal, in the levels of a domain."""
         with _named(self.entry.where_listed):
-            table, what = self.table.in_domain(domain), dict(self.entry.what)
+            table, what = self.table.in_domain(domain), dict(self.what)
             if "where" in what:
                 what["where"] = _in_domain(what["where"], domain, "where")
             kept = {*self.entry.levels, *what.get("given", ()), *what.get("where", ())}
+            if table.noise is not None:
+                kept |= set(table.names)  # there is no noise of cells that are not listed
             found = table.arguments(what)
             cells = replace(table, cells=found["table"]).filled(domain, kept)
             if table.is_counted(what.get("given", ())) and not {"noise", "n_obs"} & found.keys():
@@ -111,19 +126,40 @@ def _domain(tables: Sequence[_Read], listed: Mapping[str, list[Any]]) -> Domain:
 
 
 def _learned_variable(name: str, tables: Sequence[_Read]) -> Variable:
-    own = [(each.table.name, each.texts(name)) for each in tables if name in each.table.names]
-    for k, (table, texts) in enumerate(own):
-        others = [each for n, each in enumerate(own) if n != k]
-        if others and not any(set(texts) & set(other) for _, other in others):
+    """Return a variable with all levels that tables have: numbers in order, texts as they come."""
+    own = [each for each in tables if name in each.table.names]
+    texts = [each.texts(name) for each in own]
+    for k, each in enumerate(own):
+        others = [other for n, other in enumerate(texts) if n != k]
+        _check_known(name, each, {_key(text) for other in others for text in other})
+        if others and not {_key(t) for t in texts[k]} & {_key(t) for o in others for t in o}:
+            second = own[0 if k else 1]
             raise JointPMFError(
-                f"{name!r} has no level in common in {table} ({listing(texts, 3)}) and "
-                f"{others[0][0]} ({listing(others[0][1], 3)}): if these are bands, say in a "
-                "tables.toml with levels what they cover; if axes are exchanged, name them in "
-                "order with names"
+                f"{name!r} has no level in common in {each.table.name} ({listing(texts[k], 3)}) "
+                f"and {second.table.name} ({listing(second.texts(name), 3)}): if these are bands, "
+                "say in a tables.toml with levels what they cover; if axes are exchanged, name "
+                "them in order with names"
             )
-    texts = list(dict.fromkeys(text for _, each in own for text in each))
-    levels = typed_texts(texts)
-    return Variable(name, levels if levels == texts else sorted(levels))
+    distinct = list(dict.fromkeys(text for each in texts for text in each))
+    levels = typed_texts(distinct)
+    return Variable(name, levels if levels == distinct else sorted(levels))
+
+
+def _check_known(name: str, table: _Read, others: set[Any]) -> None:
+    """Raise if a band covers a level that no other table has: it is misspelled, or not listed."""
+    unknown = [text for text in table.banded(name) if _key(text) not in others]
+    if unknown:
+        with _named(table.entry.where_listed):
+            raise JointPMFError(
+                f"levels of {name!r} name {listing(sorted(unknown))}, which no other table has; "
+                "list the levels of the variable in [variables]"
+            )
+
+
+def _key(text: str) -> Any:
+    """Return what texts of the same level share: a number, or the text itself."""
+    number = number_in(text)
+    return text if number is None else number
 
 
 def _in_domain(cell: Mapping[str, Any], domain: Domain, what: str) -> dict[str, Any]:

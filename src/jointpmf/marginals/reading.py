@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,18 +37,17 @@ def arguments_of_frame(
     >>> found["table"].tolist(), found["levels"]
     ([[3.0, 1.0], [4.0, 2.0]], {'age': ['young', 'old'], 'vote': ['no', 'yes']})
     """
-    cells = cells_of_grid(grid_of(frame), names, value)
     other = {key: part for key, part in what.items() if key != "levels"}
-    table = labelled(cells, what.get("levels") or {}, other)
+    noise = other.pop("noise") if isinstance(other.get("noise"), str) else None
+    cells = cells_of_grid(grid_of(frame), names, value, noise=noise)
+    known = {name: domain[name].levels for name in cells.names} if domain is not None else {}
+    table = labelled(cells, what.get("levels") or {}, other, known=known)
+    if names is not None and set(names) == set(table.names):
+        table = table.in_order(names)
     if domain is not None:
         table = table.in_domain(domain)
-    found = table.arguments(other)
-    order = list(range(len(table.names)))
-    if names is not None and set(names) == set(table.names):
-        order = [table.names.index(name) for name in names]
-    found["names"] = tuple(table.names[k] for k in order)
-    found["table"] = found["table"].transpose(order)
-    return found | {"levels": dict(zip(table.names, table.entries, strict=True))}
+    levels = dict(zip(table.names, table.entries, strict=True))
+    return table.arguments(other) | {"levels": levels}
 
 
 def labelled(
@@ -56,6 +55,7 @@ def labelled(
     levels: Mapping[str, Any],
     what: Mapping[str, Any],
     missing: Iterable[str] = (),
+    known: Mapping[str, Iterable[Any]] | None = None,
 ) -> Labelled:
     """Return a table from its cells, without its totals.
 
@@ -70,20 +70,24 @@ def labelled(
         What else is known: `given`, `n_obs` and `rounding`.
     missing : iterable of str
         More texts that mean that a cell was not published.
+    known : mapping of names to levels, optional
+        Levels that are known, and so are no totals whatever they are called.
     """
     meanings = {name: _meanings(cells, name, levels[name]) for name in _known(cells, levels)}
+    own = {name: {text_of(level) for level in levels} for name, levels in (known or {}).items()}
+    own |= {name: set(labels) for name, labels in meanings.items()}
     kept = [k for k in range(len(cells.labels)) if _is_used(cells, k, meanings)]
     cells = replace(
         cells,
-        labels=[_with_totals(cells, k, meanings) for k in kept],
+        labels=[_with_totals(cells, k, own) for k in kept],
+        noise=None if cells.noise is None else [cells.noise[k] for k in kept],
         numbers=[cells.numbers[k] for k in kept],
     )
     axes = [_axis(cells, k) for k in range(len(cells.names))]
     table = _array(cells, axes, missing)
     check_totals(table, what)
     for k in range(len(table.names)):
-        if table.names[k] not in meanings:
-            table = without_sums(table, k, what)
+        table = without_sums(table, k, what, own.get(table.names[k], ()))
     entries = [
         [meanings.get(name, {}).get(text_of(label), label) for label in own]
         for name, own in zip(table.names, table.labels, strict=True)
@@ -134,12 +138,10 @@ def _is_used(cells: CellList, cell: int, meanings: Mapping[str, Mapping[str, Any
     )
 
 
-def _with_totals(
-    cells: CellList, cell: int, meanings: Mapping[str, Mapping[str, Any]]
-) -> tuple[Any, ...]:
+def _with_totals(cells: CellList, cell: int, own: Mapping[str, Collection[str]]) -> tuple[Any, ...]:
     """Return the labels of a cell, with one and the same for all totals."""
     pairs = list(zip(cells.names, cells.labels[cell], strict=True))
-    totals = [is_total(x) and text_of(x) not in meanings.get(name, {}) for name, x in pairs]
+    totals = [is_total(x) and text_of(x) not in own.get(name, ()) for name, x in pairs]
     blank = any(totals)
     return tuple(
         _TOTAL if total or (blank and label in (None, "")) else label
@@ -182,6 +184,7 @@ def _array(cells: CellList, axes: list[list[Any]], missing: Iterable[str]) -> La
     most.flat[flat] = np.minimum(printed.below - step, printed.at_most)
     if np.isnan(whole[inner]).all():
         raise JointPMFError(f"all cells of {cells.name} are suppressed")
+    noise = None if cells.noise is None else _noise(cells, whole[inner], flat, missing)
     return Labelled(
         cells.name,
         cells.names,
@@ -192,4 +195,17 @@ def _array(cells: CellList, axes: list[list[Any]], missing: Iterable[str]) -> La
         whole,
         printed.is_percent,
         cells.measure.lower() in ("probability", "proportion"),
+        noise,
     )
+
+
+def _noise(
+    cells: CellList, table: np.ndarray, flat: np.ndarray, missing: Iterable[str]
+) -> np.ndarray:
+    """Return the standard deviation of each cell; of one that was not published, any."""
+    noise = np.full([size + 1 for size in table.shape], np.nan)
+    noise.flat[flat] = printed_numbers(cells.noise or (), cells.place, missing).values
+    noise = noise[tuple(slice(0, -1) for _ in table.shape)]
+    if (np.isnan(noise) & ~np.isnan(table)).any():
+        raise JointPMFError(f"{cells.name} has a cell without noise, or does not list all cells")
+    return np.where(np.isnan(noise), np.nanmax(noise), noise)

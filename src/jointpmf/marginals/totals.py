@@ -6,12 +6,13 @@ They are recognised by their labels, or because they are the sum of everything e
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from jointpmf.domain import text_of
 from jointpmf.errors import JointPMFError
 from jointpmf.marginals.labelled import Labelled
 
@@ -62,8 +63,13 @@ def _rounding(what: Mapping[str, Any]) -> float:
     return float(what.get("rounding") or 0.0)
 
 
-def without_sums(table: Labelled, k: int, what: Mapping[str, Any]) -> Labelled:
-    """Leave out the first or last entry of an axis if it is the sum of all others everywhere."""
+def without_sums(
+    table: Labelled, k: int, what: Mapping[str, Any], own: Collection[str]
+) -> Labelled:
+    """Leave out the first or last entry of an axis if it is the sum of all others everywhere.
+
+    Labels that are known to be levels, `own`, stay.
+    """
     cells, size = table.cells, table.cells.shape[k]
     total = float(np.nansum(cells))
     n_obs = what.get("n_obs")
@@ -73,11 +79,12 @@ def without_sums(table: Labelled, k: int, what: Mapping[str, Any]) -> Labelled:
     if size < 3 or is_known or has_total or table.names[k] in (what.get("given") or ()):
         return table
     for entry in (size - 1, 0):
-        own = np.take(cells, entry, axis=k)
-        others = np.delete(cells, entry, axis=k)
-        if not np.allclose(own, others.sum(axis=k), rtol=1e-9) or np.count_nonzero(own) == 0:
+        label = table.labels[k][entry]
+        sums = np.take(cells, entry, axis=k)
+        others = np.delete(cells, entry, axis=k).sum(axis=k)
+        if text_of(label) in own or not sums.any() or not np.allclose(sums, others, rtol=1e-9):
             continue
-        label, is_sure = table.labels[k][entry], np.count_nonzero(own) > 1
+        is_sure = np.count_nonzero(sums) > 1
         logger.warning(
             "%s: %r of %r is the sum of all other entries and was %s; if it is %s, say so with "
             "levels",
@@ -102,4 +109,5 @@ def _dropped(table: Labelled, k: int, entry: int) -> Labelled:
     labels = list(table.labels)
     labels[k] = [label for i, label in enumerate(labels[k]) if i != entry]
     most = np.delete(table.most, entry, axis=k)
-    return replace(table, cells=cells, most=most, totals=totals, labels=tuple(labels))
+    noise = None if table.noise is None else np.delete(table.noise, entry, axis=k)
+    return replace(table, cells=cells, most=most, totals=totals, labels=tuple(labels), noise=noise)
