@@ -9,7 +9,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
-import polars as pl
 import pytest
 
 import jointpmf as jp
@@ -54,14 +53,9 @@ def files(tmp_path_factory):
     (folder / "folder-of-parquet-files").mkdir()
     for path in ("rows.parquet", "big.parquet", "folder-of-parquet-files/0.parquet"):
         rows.write_parquet(folder / path)
-    smoking = {"smokes": ["no", "yes"] * 3, "age": ["18-29", "30-59", "60+"] * 2}
-    pl.DataFrame(smoking | {"count": [120, 190, 190, 80, 310, 110]}).write_csv(
-        folder / "smoking.csv"
-    )
-    scores = {"age": ["18-29", "30-59", "60+"] * 3, "score": [1, 1, 1, 2, 2, 2, 3, 3, 3]}
-    pl.DataFrame(scores | {"count": [60, 190, 150, 80, 180, 90, 60, 130, 60]}).write_csv(
-        folder / "scores.csv"
-    )
+    page = (DOCS / "published_tables.md").read_text()
+    for name, content in re.findall(r'```\w+ title="([^"]+)"\n(.*?)```', page, re.DOTALL):
+        (folder / name).write_text(content)
     return folder
 
 

@@ -19,7 +19,7 @@ from jointpmf.command import demo
 from jointpmf.command.main import app, main
 from jointpmf.data.datasets import anes96
 from jointpmf.fit import memory
-from jointpmf.model_file import read_about
+from jointpmf.model_file import read_about, write_model
 
 COMMAND = str(Path(sys.executable).with_name("jointpmf"))
 ENVIRONMENT = os.environ | {"COLUMNS": "100", "NO_COLOR": "1"}
@@ -29,6 +29,7 @@ NAMES = [
     "explore",
     "report",
     "impute",
+    "check",
     "plan",
     "sample",
     "score",
@@ -403,6 +404,77 @@ def test_published_tables(tmp_path, inside):
     assert code == 0, err
     assert "4 tables" in out
     assert jp.factor_error(truth, jp.load(model)) < 1e-10
+
+
+@pytest.fixture
+def three_pairs(tmp_path):
+    """Write three of the six pairs of four variables; return their paths."""
+    truth = jp.random_pmf(jp.Domain.of_sizes([3, 3, 3, 3]), rank=2, random_state=0)
+    for pair in (("x0", "x1"), ("x1", "x2"), ("x2", "x3")):
+        table = truth.marginal(pair).table()
+        rows = [
+            dict(zip(pair, place, strict=True)) | {"probability": share}
+            for place, share in np.ndenumerate(table)
+        ]
+        pl.DataFrame(rows).write_csv(tmp_path / f"{'-'.join(pair)}.csv")
+    return sorted(tmp_path.glob("*.csv"))
+
+
+def test_a_model_remembers_from_which_tables_it_was_learned(three_pairs, tmp_path, inside):
+    model = tmp_path / "m.safetensors"
+    code, _, err = inside("fit", "--marginals", *three_pairs, "-o", model, "--rank", 2)
+    assert code == 0, err
+    about = read_about(model)
+    assert json.loads(about["subsets"]) == [["x0", "x1"], ["x1", "x2"], ["x2", "x3"]]
+    assert (about["loss"], about["library"]) == ("squares", f"jointpmf {jp.__version__}")
+    _, out, _ = inside("identify", model)
+    assert out.startswith("From 3 pairs of 4 variables, rank 2 is not identifiable")
+    _, out, _ = inside("identify", model, "--order", 3)
+    assert out.startswith("From all triples of 4 variables, rank 2 is locally identifiable")
+
+
+def test_identify_speaks_of_the_order_that_rows_were_counted_by(folder, tmp_path, inside):
+    model = tmp_path / "m.safetensors"
+    options = ("--rank", 2, "--method", "marginals", "--order", 2, "--drop", "age")
+    inside("fit", folder / "survey.csv", "-o", model, *options)
+    _, out, _ = inside("identify", model)
+    assert out.startswith("From all pairs of 3 variables")
+
+
+def test_identify_says_what_an_old_file_does_not(tmp_path, inside):
+    jp.random_pmf(jp.Domain.of_sizes([2, 2, 2]), 1, 0).save(tmp_path / "old.safetensors")
+    code, out, _ = inside("identify", tmp_path / "old.safetensors")
+    assert code == 0
+    assert " ".join(out.split()).endswith(
+        "The file does not say from which tables the model was learned, so this is about all "
+        "triples."
+    )
+
+
+def test_identify_speaks_of_each_of_the_fits_that_were_averaged(tmp_path, inside):
+    pmfs = [jp.random_pmf(jp.Domain.of_sizes([3, 3, 3]), 2, seed) for seed in range(3)]
+    mean = jp.average(pmfs)
+    about = {"averaged": "3", "subsets": '[["x0", "x1", "x2"]]', "partial": "1"}
+    write_model(tmp_path / "m", mean.domain, mean.weights, mean.factors, about)
+    said = json.loads(inside("identify", tmp_path / "m", "--json")[1])
+    assert said["rank"] == 2
+    assert ["average of 3" in said["notes"][-1], "whole tables" in said["notes"][0]] == [True, True]
+
+
+def test_tables_are_checked_before_a_fit(three_pairs, tmp_path, inside):
+    listed = "".join(f"[[tables]]\npath = '{path.name}'\n" for path in three_pairs)
+    (tmp_path / "tables.toml").write_text(f"version = 1\n{listed}")
+    code, out, err = inside("check", tmp_path / "tables.toml")
+    assert (code, err) == (0, "")
+    assert out.startswith("3 tables of 4 variables:")
+    assert "pairs that no table shows together" in out
+    assert inside("check", *three_pairs)[1] == out
+    said = json.loads(inside("check", tmp_path / "tables.toml", "--json")[1])
+    assert said["unseen_pairs"] == [["x0", "x2"], ["x0", "x3"], ["x1", "x3"]]
+    assert said["text"].split() == out.split()
+    model = tmp_path / "m.safetensors"
+    assert inside("fit", tmp_path / "tables.toml", "-o", model, "--rank", 2)[0] == 0
+    assert json.loads(read_about(model)["subsets"])[0] == ["x0", "x1"]
 
 
 def test_counts_of_text_keep_their_order(tmp_path, inside):

@@ -4,6 +4,7 @@ import pytest
 
 import jointpmf as jp
 from jointpmf.fit.solution import FittedTo, Start
+from jointpmf.model_file import read_about
 
 
 @pytest.mark.parametrize(
@@ -61,3 +62,16 @@ def test_every_fit_says_what_was_fitted_and_how():
     assert batches.source == FittedTo("rows", n_rows=60)
     once = jp.fit_rows(iter([rows[:30], rows[30:]]), 2, domain=by_rows.pmf.domain, random_state=0)
     assert once.source == FittedTo("rows", n_rows=60)
+
+
+def test_a_saved_solution_says_what_was_fitted(tmp_path):
+    truth = jp.random_pmf(jp.Domain.of_sizes([2, 2, 2]), 1, random_state=0)
+    names = [("x0", "x1"), ("x2",)]
+    tables = [jp.Marginal(pair, truth.marginal(pair).table()) for pair in names]
+    solution = jp.fit_marginals(jp.MarginalSet(truth.domain, tables), 1, random_state=0)
+    solution.save(tmp_path / "m.safetensors")
+    about = read_about(tmp_path / "m.safetensors")
+    assert about == solution.about
+    assert about["subsets"] == '[["x0", "x1"], ["x2"]]'
+    assert (about["tables"], about["rank"], about["loss"]) == ("2", "1", "squares")
+    assert jp.load(tmp_path / "m.safetensors").rank == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -59,12 +60,18 @@ def fit_published(
     paths: Sequence[str], rank: int | str, columns: Columns, limits: Limits
 ) -> Fitted:
     """Return the fit to tables of counts or probabilities on disk."""
+    marginals = read_marginals(paths, columns.missing or ())
 
     def fit(watch: FitWatch) -> jp.Solution:
-        marginals = read_marginals(paths, columns.missing or ())
         return jp.fit_marginals(marginals, rank, **_options(limits, watch))
 
-    return _fitted(fit, "marginals", limits.seed)
+    found = _fitted(fit, "marginals", limits.seed)
+    if found.solution.source is not None:
+        return found
+    source = FittedTo("marginals", n_marginals=len(marginals))  # after Ctrl-C
+    return _told(
+        replace(found.solution, source=source, marginals=marginals), "marginals", limits.seed
+    )
 
 
 def _options(limits: Limits, watch: FitWatch) -> dict[str, Any]:
@@ -88,31 +95,8 @@ def _fitted(fit: Callable[[FitWatch], jp.Solution], method: str, seed: int) -> F
             solution = jp.Solution(
                 watch.best, jp.Status.STOPPED, watch.step.objective, watch.history
             )
-    return Fitted(solution, _about(solution, method, seed))
+    return _told(solution, method, seed)
 
 
-def _about(solution: jp.Solution, method: str, seed: int) -> dict[str, str]:
-    """Return what a model file says of a fit."""
-    source = solution.source or FittedTo("")
-    is_marginals = source.kind == "marginals"
-    is_told = source.kind in ("counted", "implicit") or source.n_sampled is not None
-    averaged = solution.n_averaged if solution.n_averaged > 1 else None
-    n_starts, n_agreed = solution.n_starts, solution.n_agreed
-    about = {
-        "method": method,
-        "rows": source.n_rows,
-        "tables": source.n_marginals if is_marginals else None,
-        "order": source.order,
-        "source": source if is_told else None,
-        "rank": solution.pmf.rank,
-        "start": solution.start,
-        "starts": n_starts if n_starts > 1 else None,
-        "agreed": n_agreed if n_starts > 1 else None,
-        "averaged": averaged,
-        "status": solution.status.value,
-        "objective": f"{solution.objective:.10g}",
-        "iterations": solution.n_iter,
-        "seed": seed,
-        "library": f"jointpmf {jp.__version__}",
-    }
-    return {topic: str(text) for topic, text in about.items() if text is not None}
+def _told(solution: jp.Solution, method: str, seed: int) -> Fitted:
+    return Fitted(solution, {**solution.about, "method": method, "seed": str(seed)})

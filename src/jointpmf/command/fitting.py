@@ -114,8 +114,8 @@ def fit(
         bool,
         typer.Option(
             "--marginals",
-            help="The files are tables of counts: a column per variable, and a last one "
-            "named count or probability.",
+            help="The files are tables of counts: a column per variable and a last one named "
+            "count or probability, or wide ones; spreadsheets too. Or one tables.toml lists them.",
         ),
     ] = False,
     order: Annotated[
@@ -146,7 +146,7 @@ def fit(
     check_choice(method, "method", ("likelihood", "marginals"))
     if smoothing is not None and (marginals or method == "marginals"):
         raise JointPMFError("--smoothing belongs to --method likelihood")
-    if marginals:
+    if marginals or _is_list(data):
         if columns.bins or columns.only or columns.drop or limits.memory:
             raise JointPMFError(
                 "--bins, --only, --drop and --memory belong to rows, not to --marginals"
@@ -158,6 +158,11 @@ def fit(
     put_model(output, fitted.solution.pmf, fitted.about)
     _say_how_it_went(fitted, output, as_json)
     return 0 if fitted.is_finished else NOT_CONVERGED
+
+
+def _is_list(data: Sequence[str]) -> bool:
+    """Tell whether the data are lists of published tables, which need no --marginals."""
+    return all(path.endswith(".toml") for path in data)
 
 
 def _one_table(data: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jointpmf.command import asking, fitting, pages, planning
+from jointpmf.command import asking, checking, fitting, pages, planning
 from jointpmf.command.console import complain, warn
 from jointpmf.errors import JointPMFError
 
@@ -26,6 +26,7 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
     pages.explore: "explore survey.safetensors --open",
     pages.report: "report survey.safetensors survey.csv --open",
     asking.impute: "impute survey.safetensors holes.csv -o whole.csv",
+    checking.check: "check tables.toml",
     planning.plan: "plan --rows 1e6 --variables 1000 --levels 4 --rank 10",
     asking.sample: "sample survey.safetensors -n 5 --given vote=Dole",
     asking.score: "score survey.safetensors survey.csv --worst 20",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
 from jointpmf.command.console import console, print_json
-from jointpmf.command.models import read_pmf
+from jointpmf.command.models import read_model
 from jointpmf.command.options import Json, Method
 from jointpmf.errors import JointPMFError
+
+if TYPE_CHECKING:
+    from jointpmf.judge.identifiability import Identifiability
 
 
 def plan(
@@ -46,14 +49,21 @@ def identify(
         str | None,
         typer.Option(metavar="10,10,10", help="Levels of each variable.", show_default=False),
     ] = None,
-    order: Annotated[int, typer.Option(help="Variables in each marginal.", min=1)] = 3,
+    order: Annotated[
+        int | None,
+        typer.Option(
+            help="Variables in each marginal.",
+            show_default="the tables that the model was learned from, else 3",
+            min=1,
+        ),
+    ] = None,
     rank: Annotated[
         int | None,
         typer.Option(help="Number of components.", show_default="that of the model", min=1),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Tell whether all marginals of an order determine a model of a rank."""
+    """Tell whether a model's tables, or all marginals of an order, determine it."""
     from jointpmf import Domain, identifiability
     from jointpmf.command.arguments import sizes_of
 
@@ -62,15 +72,29 @@ def identify(
     if sizes is not None:
         if rank is None:
             raise JointPMFError("--sizes needs --rank")
-        report = identifiability(Domain.of_sizes(sizes_of(sizes)), rank, order=order)
+        report = identifiability(Domain.of_sizes(sizes_of(sizes)), rank, order=order or 3)
+        notes: list[str] = []
     else:
-        pmf = read_pmf(str(model))
-        at = pmf if rank in (None, pmf.rank) else None
-        report = identifiability(pmf.domain, rank or pmf.rank, order=order, pmf=at)
+        report, notes = _of_model(str(model), order, rank)
     if as_json:
-        print_json({**asdict(report), "text": str(report)})
+        print_json({**asdict(report), "text": str(report), "notes": notes})
     else:
-        console().print(Text(str(report)))
+        console().print(Text(" ".join([str(report), *notes])))
+
+
+def _of_model(model: str, order: int | None, rank: int | None) -> tuple[Identifiability, list[str]]:
+    """Return whether a model's tables determine it, and what to know about the answer."""
+    from jointpmf import JointPMF, identifiability
+    from jointpmf.fit.about import LearnedFrom
+
+    found = read_model(model)
+    pmf = JointPMF(*found[:3])
+    learned = LearnedFrom.of(found.about, pmf.domain)
+    notes = learned.notes(order)
+    each = max(pmf.rank // learned.n_averaged, 1)
+    at = pmf if (rank or each) == pmf.rank else None
+    known = order or learned.subsets or 3
+    return identifiability((pmf.domain, known), rank or each, pmf=at), notes
 
 
 def demo(as_json: Json = False) -> None:

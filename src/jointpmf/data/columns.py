@@ -17,6 +17,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from jointpmf.data.grid import Grid
 from jointpmf.domain import MISSING, Domain, check_distinct, check_is_domain, is_missing
 from jointpmf.errors import JointPMFError, listing, rectangle, shown
 
@@ -170,6 +171,50 @@ def columns_of(table: Any, domain: Domain | None, missing_code: int | None) -> t
         if not isinstance(name, str):
             raise JointPMFError(f"column names must be strings, not {shown(name)}")
     return len(frame), {name: partial(_column_of_series, frame, name) for name in frame.columns}
+
+
+def grid_of(frame: Any, name: str = "the frame") -> Grid:
+    """Return a data frame, or a Series of pandas, as the grid that a person sees.
+
+    The index of pandas, where it has a name or is not just a count, holds labels of the rows.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> grid_of(pl.DataFrame({"age": ["young", "old"], "count": [3, 1]})).header
+    ('age', 'count')
+    """
+    try:
+        found = nw.from_native(frame, allow_series=True)
+    except TypeError:
+        raise JointPMFError(
+            f"a table must be a pandas, Polars or PyArrow frame, not {type(frame).__name__}"
+        ) from None
+    if isinstance(found, nw.Series):
+        if not found.implementation.is_pandas_like():
+            raise JointPMFError("a column alone has no labels: give a frame with them")
+        found, frame = found.to_frame(), frame.to_frame()
+    if found.implementation.is_pandas_like():
+        return _grid_of_pandas(frame, name)
+    eager = found.collect() if isinstance(found, nw.LazyFrame) else found
+    return Grid(
+        name, tuple(eager.columns), tuple(eager[column].to_list() for column in eager.columns)
+    )
+
+
+def _grid_of_pandas(frame: Any, name: str) -> Grid:
+    index = frame.index
+    is_count = index.names == [None] and index.tolist() == list(range(len(index)))
+    labels = [] if is_count else [index.get_level_values(k) for k in range(index.nlevels)]
+    above = tuple(frame.columns.names)
+    columns = [frame.iloc[:, k] for k in range(frame.shape[1])]
+    return Grid(
+        name,
+        (*([] if is_count else index.names), *frame.columns.tolist()),
+        tuple(cells.tolist() for cells in [*labels, *columns]),
+        None if is_count else index.nlevels,
+        () if above == (None,) else above,
+    )
 
 
 def check_shares(names: Collection[str], domain: Domain) -> None:

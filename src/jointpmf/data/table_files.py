@@ -109,6 +109,16 @@ class TableFile:
                 for piece in self._pieces():
                     yield self._lines(piece, schema).select(kept).collect()
 
+    def lines(self) -> pl.DataFrame:
+        """Return all cells of a text file, those of its header too, as text."""
+        with _reading(self.name):
+            source: Any = self.path
+            if not self.is_read_ahead:
+                with self._opened() as file:
+                    source = file.read()
+            options = self._csv_options() | {"null_values": list(self.missing)}
+            return pl.read_csv(source, has_header=False, **options)
+
     def _slices(self, frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
         n_rows = int(frame.select(pl.len()).collect().item())
         size = max(self.batch_cells // max(len(frame.collect_schema()), 1), 1)

@@ -219,6 +219,29 @@ class Solution:
             norms.append((tuple(marginal.names), float(np.sqrt(np.nansum(gaps**2)))))
         return Residuals(sorted(norms, key=lambda item: -item[1]))
 
+    @property
+    def about(self) -> dict[str, str]:
+        """What a file of this model says of the fit, as texts by topic (docs/format.md)."""
+        from jointpmf.fit.about import about_of
+
+        return about_of(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model, and from what and how it was learned; `jointpmf.load` reads the model.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import jointpmf as jp
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     jp.fit_rows([["rain"], ["sun"]], rank=1).save(f"{folder}/weather.safetensors")
+        ...     jp.load(f"{folder}/weather.safetensors").domain.names
+        ('x0',)
+        """
+        from jointpmf.model_file import write_model
+
+        write_model(path, self.pmf.domain, self.pmf.weights, self.pmf.factors, self.about)
+
     def report(
         self,
         path: str | os.PathLike[str],

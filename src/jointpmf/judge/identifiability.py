@@ -129,7 +129,7 @@ class Identifiability:
 
 
 def identifiability(
-    known: MarginalSet | Domain | tuple[Domain, int],
+    known: MarginalSet | Domain | tuple[Domain, int | Sequence[Sequence[str]]],
     rank: int,
     *,
     order: int | None = None,
@@ -140,7 +140,7 @@ def identifiability(
 
     Parameters
     ----------
-    known : MarginalSet, Domain or (Domain, order)
+    known : MarginalSet, Domain, (Domain, order) or (Domain, names of each marginal)
         Which marginals are known; only their variables matter, not what is in them.
     rank : int
         Number of components.
@@ -191,14 +191,17 @@ def identifiability(
 
 
 def known_subsets(
-    known: MarginalSet | Domain | tuple[Domain, int], order: int | None
+    known: MarginalSet | Domain | tuple[Domain, int | Sequence[Sequence[str]]], order: int | None
 ) -> tuple[Domain, list[Subset]]:
     """Return the domain of what is known, and the subsets of its variables that are."""
     if isinstance(known, MarginalSet):
         known.check_plain("identifiability")
         return known.domain, sorted(set(known.subsets))
     if isinstance(known, tuple) and len(known) == 2:
-        known, order = known
+        known, listed = known
+        if not isinstance(listed, int):
+            return known, sorted(set(positions_of(known, listed)))
+        order = listed
     if not isinstance(known, Domain) or order is None:
         raise JointPMFError("say what is known: a MarginalSet, or a Domain and an order")
     return known, positions_of(known, names_of_order(known, order))

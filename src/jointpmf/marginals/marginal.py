@@ -93,6 +93,49 @@ class Marginal:
         else:
             self._set_probabilities(table)
 
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        names: Sequence[str] | None = None,
+        value: str | None = None,
+        domain: Domain | None = None,
+        **what: Any,
+    ) -> Marginal:
+        """Return the marginal in a frame, matched by labels: a crosstab, a wide or a long table.
+
+        Totals are left out, which the log says. Cells may be text as offices print them: `1,234`,
+        `12.5%`, `<6`, or `*` where a number was suppressed.
+
+        Parameters
+        ----------
+        frame : pandas, Polars or PyArrow frame
+            A crosstab of pandas knows its variables. A long frame has a column per variable and one
+            of numbers; a wide one has labels in its first columns, and levels above the others.
+        names : sequence of str, optional
+            The variables; in a wide frame the one whose levels are above the columns is the one
+            that no column is called.
+        value : str, optional
+            The column of numbers of a long frame, if it is not called count or probability.
+        domain : Domain, optional
+            What can happen: labels become its levels, also where it spells them otherwise.
+        **what
+            The other arguments of a Marginal. `levels` here maps labels to the levels that each
+            covers, or lists the labels to use.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> votes = {"age": ["old", "young", "Total"], "no": [4, 3, 7], "yes": [2, 1, 3]}
+        >>> marginal = Marginal.from_frame(pl.DataFrame(votes), names=["age", "vote"])
+        >>> marginal.levels, marginal.n_rows
+        ({'age': ['old', 'young'], 'vote': ['no', 'yes']}, 10.0)
+        """
+        from jointpmf.marginals.reading import arguments_of_frame
+
+        return cls(**arguments_of_frame(frame, names, value, domain, what))
+
     def _check_axes(self) -> None:
         what = f"the table of {listing(self.names)}"
         for name in ("levels", "where"):

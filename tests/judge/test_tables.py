@@ -1,0 +1,88 @@
+"""What tables can tell before any fit."""
+
+import numpy as np
+import pytest
+
+import jointpmf as jp
+from jointpmf.judge.tables import check_tables
+
+NAMES = ["age", "sex", "vote", "job"]
+DOMAIN = jp.Domain.of_sizes([3, 3, 3, 3], NAMES)
+TRUTH = jp.random_pmf(DOMAIN, 2, random_state=0)
+
+
+def tables(*subsets, **more):
+    return [jp.Marginal(s, TRUTH.marginal(s).table(), **more) for s in subsets]
+
+
+def report(*marginals):
+    names = [n for n in NAMES if any(n in m.names or n in m.where for m in marginals)]
+    return check_tables(jp.MarginalSet(DOMAIN.project(names), marginals))
+
+
+def test_groups_that_no_table_connects():
+    found = report(*tables(("age", "sex"), ("vote", "job")))
+    assert found.groups == (("age", "sex"), ("vote", "job"))
+    assert len(found.unseen_pairs) == 4
+    assert found.wanted == (("age", "vote"),)
+    text = str(found)
+    assert "how these groups of variables depend on each other: age, sex; vote, job" in text
+    assert "a table of age by vote, which connects age, sex with vote, job" in text
+    assert "What disagrees:\n  nothing" in text
+
+
+def test_a_chain_of_pairs_asks_for_triples():
+    found = report(*tables(("age", "sex"), ("sex", "vote"), ("vote", "job")))
+    assert found.groups == (tuple(NAMES),)
+    assert found.unseen_pairs == (("age", "vote"), ("age", "job"), ("sex", "job"))
+    assert all(len(names) == 3 for names in found.wanted)
+    shown = {frozenset(p) for names in found.wanted for p in [names[:2], names[1:], names[::2]]}
+    assert {frozenset(pair) for pair in found.unseen_pairs} <= shown
+    assert (found.largest_rank, found.is_largest) == (1, True)
+    assert "pairs that no table shows together: age, vote; age, job; sex, job" in str(found)
+
+
+def test_all_triples_need_nothing_more():
+    found = check_tables(TRUTH.marginals(order=3))
+    assert (found.disagreements, found.unseen_pairs, found.wanted) == ((), (), ())
+    assert found.largest_rank > 2
+    assert "nothing more is needed" in str(found)
+
+
+def test_what_disagrees():
+    first, second = tables(("age", "sex"), ("sex", "vote"), n_obs=1000)
+    other = jp.Marginal(("sex", "vote"), np.asarray(second.table)[::-1] ** 2, n_obs=None)
+    found = report(first, jp.Marginal(("sex", "vote"), other.table, n_obs=9000))
+    assert found.disagreements[0].variables == ("sex",)
+    assert found.totals == ((("age", "sex"), 1000), (("sex", "vote"), 9000))
+    text = str(found)
+    assert "how many people were counted: age, sex 1,000; sex, vote 9,000" in text
+
+
+def test_an_axis_that_looks_permuted():
+    first, second = tables(("age", "sex"), ("sex", "vote"))
+    found = report(first, jp.Marginal(("sex", "vote"), np.asarray(second.table)[[2, 0, 1]]))
+    assert [one.variable for one in found.reordered] == ["sex"]
+    assert "its axis may be permuted; say with levels" in str(found)
+
+
+def test_a_level_that_a_table_does_not_have():
+    first = jp.Marginal(("age", "sex"), np.full((3, 3), 100))
+    second = jp.Marginal(("sex", "vote"), [[300, 100, 100], [100, 200, 100], [0, 0, 0]])
+    found = report(first, second)
+    assert "if a table has bands instead of that level, say so with levels" in str(found)
+
+
+def test_tables_that_are_not_whole():
+    part = jp.Marginal(("vote",), [20, np.nan, 30], where={"sex": 1}, n_obs=60)
+    found = report(*tables(("age", "sex"), ("vote", "job")), part)
+    assert found.groups == (("age", "sex", "vote", "job"),)
+    assert found.tables[2].n_hidden == 1
+    text = str(found)
+    assert "vote: 3 cells, 60 people, 1 cells hidden" in text
+    assert "(or less: 1 tables are not whole ones)" in text
+
+
+def test_only_a_set_is_checked():
+    with pytest.raises(jp.JointPMFError, match="must be a MarginalSet, not list"):
+        check_tables([])
