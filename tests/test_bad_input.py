@@ -76,7 +76,7 @@ def test_a_table_that_is_no_marginal_is_refused(call, message):
 
 
 def marginal_set(*marginals):
-    return jp.MarginalSet(DOMAIN, marginals)
+    return jp.MarginalSet(DOMAIN, marginals, strict=True)
 
 
 @cases(
@@ -89,17 +89,12 @@ def marginal_set(*marginals):
     (
         "other totals",
         lambda: marginal_set(marginal(EVEN * 60), marginal([10, 20], ["a"])),
-        "'a', 'b' sums to 60 .*'a' to 30.*n_obs",
+        "'a', 'b' sums to 60 .*'a' to 30",
     ),
     (
         "other totals on turned axes",
         lambda: marginal_set(marginal(EVEN * 60), marginal(EVEN.T * 30, ["b", "a"])),
-        "60 .*'a', 'b' to 30.*n_obs",
-    ),
-    (
-        "probabilities beside counts",
-        lambda: marginal_set(marginal(EVEN), marginal([10, 20], ["a"])),
-        "'a', 'b' sums to 1 .*'a' to 30.*n_obs",
+        "60 .*'a', 'b' to 30",
     ),
 )
 def test_marginals_that_are_no_set_are_refused(call, message):

@@ -78,7 +78,7 @@ def test_the_whole_table_as_one_is_the_fit_to_rows():
     rows = TRUTH.sample(400, random_state=0)
     whole = jp.MarginalSet.from_table(rows, len(DOMAIN), domain=DOMAIN)
     from_rows = jp.fit_rows(rows, 2, domain=DOMAIN, random_state=0)
-    from_table = jp.fit_marginals(whole, 2, loss="likelihood", random_state=0)
+    from_table = jp.fit_marginals(whole, 2, loss="likelihood", random_state=0, tol=1e-9)
     assert from_table.objective == pytest.approx(from_rows.objective, abs=1e-6)
     assert jp.kl_divergence(from_rows.pmf, from_table.pmf).value < 1e-4
 
@@ -94,9 +94,10 @@ class TestWhereTablesDoNotDecide:
     def test_it_is_an_average_and_says_so(self):
         solution = from_pairs()
         assert solution.is_unique is False
-        assert solution.n_averaged == solution.n_agreed == 16
-        assert solution.pmf.rank == 5 * 16
+        assert solution.n_averaged == solution.n_agreed > 7
+        assert solution.pmf.rank == 5 * solution.n_averaged
         assert solution.spread > 1e-3
+        assert solution.status is jp.Status.NOT_UNIQUE
 
     def test_it_keeps_the_tables(self):
         assert from_pairs().residuals[0][1] < 5e-3
@@ -182,7 +183,6 @@ def test_bad_input(options, message):
     "ask",
     [
         lambda tables: jp.fit_marginals(tables, 2, loss="squares"),
-        lambda tables: jp.identifiability(tables, 2),
         lambda tables: jp.plots.marginal_fit(TRUTH, tables),
     ],
 )
@@ -190,3 +190,100 @@ def test_what_needs_whole_tables_says_so(ask):
     tables = jp.MarginalSet(DOMAIN, [published("age", "income", levels=BANDS), *TRIPLES])
     with pytest.raises(jp.JointPMFError, match="needs whole tables of all levels"):
         ask(tables)
+
+
+class TestLoss:
+    def counted(self, **how):
+        return [published(*names, **how) for names in combinations(DOMAIN.names, 3)]
+
+    def loss(self, tables, **options):
+        found = jp.fit_marginals(
+            jp.MarginalSet(DOMAIN, tables), 2, max_iter=5, random_state=0, **options
+        )
+        return type(found.settings).__name__
+
+    def test_counts_are_fitted_by_likelihood(self):
+        assert self.loss(self.counted()) == "Likelihood"
+
+    def test_exact_probabilities_are_fitted_by_squares(self):
+        assert self.loss([jp.Marginal(m.names, m.table) for m in TRIPLES]) == "Coupled"
+
+    def test_what_belongs_to_squares_chooses_them(self):
+        assert self.loss(self.counted(), weighting="counts") == "Coupled"
+        assert self.loss(self.counted(), method="aoadmm") == "Coupled"
+
+    def test_noise_that_no_table_has(self):
+        with pytest.raises(jp.JointPMFError, match="needs tables with noise"):
+            fitted(TRIPLES, loss="gaussian")
+
+
+def noisy(marginal, sigma, seed=0, n=10_000):
+    """Return a table of counts to which noise was added."""
+    noise = np.broadcast_to(np.asarray(sigma, float), marginal.table.shape)
+    added = noise * np.random.default_rng(seed).standard_normal(marginal.table.shape)
+    return jp.Marginal(marginal.names, n * marginal.table + added, n, noise=noise)
+
+
+class TestNoise:
+    def test_a_cell_with_much_noise_says_little(self):
+        sigma = np.full(TRIPLES[0].table.shape, 0.1)
+        sigma[0, 0, 0] = 1e5
+        tables = [noisy(TRIPLES[0], sigma), *TRIPLES[1:]]
+        solution = fitted(tables, loss="auto", max_iter=3000, tol=1e-10)
+        assert jp.kl_divergence(TRUTH, solution.pmf).value < 1e-4
+
+    def test_negative_cells_are_data(self):
+        tables = [noisy(table, 60.0, seed) for seed, table in enumerate(TRIPLES)]
+        assert min(table.table.min() for table in tables) < 0
+        solution = fitted(tables, loss="gaussian")
+        assert jp.kl_divergence(TRUTH, solution.pmf).value < 0.05
+
+    def test_the_expected_count_is_between_what_was_seen_and_what_the_model_says(self):
+        """The fit is that of least squares with the variance of sampling and noise together."""
+        tables = [noisy(table, 30.0, seed) for seed, table in enumerate(TRIPLES)]
+        pmf = fitted(tables, loss="gaussian", max_iter=5000, tol=1e-13).pmf
+        slope = np.zeros(pmf.rank)
+        for table, exact in zip(tables, TRIPLES, strict=True):
+            own = pmf.marginal(exact.names)
+            mean = 10_000 * own.table()
+            weight = (10_000 * table.table - mean) / (mean + 900.0)
+            for f in range(pmf.rank):
+                part = own.factors[0][:, f]
+                for factor in own.factors[1:]:
+                    part = np.multiply.outer(part, factor[:, f])
+                slope[f] += (weight * part).sum()
+        assert np.ptp(slope) < 1e-3 * np.abs(weight).sum()
+
+
+IMPOSSIBLE = [{"age": "0-17", "vote": ("a", "b")}, {"sex": "m", "income": "high"}]
+
+
+def without_impossible(n_rows=5000):
+    """Return rows of the truth among which nothing is impossible, and tables of them."""
+    rows = TRUTH.sample(n_rows, random_state=0, backend="codes")
+    bad = ((rows[:, 0] == 0) & (rows[:, 2] < 2)) | ((rows[:, 3] == 1) & (rows[:, 1] == 2))
+    return jp.Codes(DOMAIN, rows[~bad])
+
+
+class TestImpossible:
+    @pytest.mark.parametrize("rank", [4, "auto"])
+    def test_it_has_probability_zero_in_every_answer(self, rank):
+        pairs = jp.MarginalSet.from_table(without_impossible(), 2)
+        tables = jp.MarginalSet(DOMAIN, pairs.marginals, impossible=IMPOSSIBLE)
+        pmf = jp.fit_marginals(tables, rank, random_state=0, max_iter=100).pmf
+        whole = pmf.table()
+        assert whole[0, :, :2].max() == 0
+        assert whole[:, 2, :, 1].max() == 0
+        drawn = pmf.sample(2000, random_state=0, backend="codes")
+        assert not ((drawn[:, 0] == 0) & (drawn[:, 2] < 2)).any()
+
+    def test_the_tables_are_kept(self):
+        pairs = jp.MarginalSet.from_table(without_impossible(), 2)
+        tables = jp.MarginalSet(DOMAIN, pairs.marginals, impossible=IMPOSSIBLE)
+        assert jp.fit_marginals(tables, 8, random_state=0).residuals[0][1] < 0.02
+
+    def test_a_rank_that_is_too_small(self):
+        pairs = jp.MarginalSet.from_table(without_impossible(), 2)
+        tables = jp.MarginalSet(DOMAIN, pairs.marginals, impossible=IMPOSSIBLE)
+        with pytest.raises(jp.JointPMFError, match="rank 1 is too small for 2 impossible"):
+            jp.fit_marginals(tables, 1, random_state=0)

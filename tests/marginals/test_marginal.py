@@ -1,5 +1,8 @@
 """Tables as they are published: bands, parts of the population, slices, suppressed cells."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -190,7 +193,7 @@ class TestCounted:
     CODES = TRUTH.sample(500, random_state=0, backend="codes")
 
     def counted(self, marginal):
-        return marginal.measured(DOMAIN, 500).counted(self.CODES)
+        return marginal.measured(DOMAIN, 500).counted(self.CODES, np.random.default_rng(0))
 
     def seen(self, *masks):
         return np.logical_and.reduce([mask[self.CODES[:, n]] for n, mask in masks]).sum()
@@ -224,3 +227,72 @@ class TestCounted:
         marginal = jp.Marginal(("income", "sex"), [[60, 45], [40, 55]], given=["sex"], n_obs=250)
         found = self.counted(marginal)
         assert found.n_obs.tolist() == [(self.CODES[:, 2] == sex).sum() for sex in (0, 1)]
+
+
+class TestNoise:
+    def test_cells_may_be_negative(self):
+        marginal = jp.Marginal(("sex",), [95.0, -3.0], noise=2.0)
+        assert marginal.n_rows == 92
+        np.testing.assert_allclose(marginal.table, [95 / 92, -3 / 92])
+        np.testing.assert_allclose(marginal.noise, 2 / 92)
+
+    def test_it_is_in_the_unit_of_the_table(self):
+        marginal = jp.Marginal(("sex",), [0.62, 0.39], n_obs=500, noise=0.02)
+        found = marginal.measured(DOMAIN, 1.0)
+        np.testing.assert_allclose(found.counts, [310, 195])
+        np.testing.assert_allclose(found.noise, [10, 10])
+
+    def test_of_slices(self):
+        parts = [[62, 51], [38, 48]]
+        marginal = jp.Marginal(("sex", "income"), parts, [200, 50], given=["income"], noise=1.0)
+        np.testing.assert_allclose(marginal.measured(DOMAIN, 1.0).noise, [[2, 0.5], [2, 0.5]])
+
+    @pytest.mark.parametrize("noise", [0, -1, np.nan, np.inf, [1.0, 0.0], "much", [1, 2, 3]])
+    def test_bad_noise(self, noise):
+        with pytest.raises(jp.JointPMFError, match=r"noise of the table of 'sex' must be"):
+            jp.Marginal(("sex",), [10, 20], noise=noise)
+
+    def test_all_suppressed(self):
+        with pytest.raises(jp.JointPMFError, match="all cells of the table of 'sex' are suppressed"):
+            jp.Marginal(("sex",), [np.nan, np.nan], noise=1)
+
+    def test_nobody(self):
+        with pytest.raises(jp.JointPMFError, match="say how many rows"):
+            jp.Marginal(("sex",), [-5.0, 2.0], noise=3)
+
+
+class TestAgreement:
+    FIRST = jp.Marginal(("sex",), [100, 200])
+
+    def set_of(self, counts, **how):
+        second = jp.Marginal(("sex", "income"), counts, **how)
+        rest = [jp.Marginal((name,), np.full(DOMAIN[name].size, 1 / DOMAIN[name].size))
+                for name in DOMAIN.names if name not in ("sex", "income")]  # fmt: skip
+        return partial(jp.MarginalSet, DOMAIN, [self.FIRST, second, *rest])
+
+    def test_totals_that_differ_are_said_with_names_and_amounts(self, caplog):
+        made = self.set_of([[60, 40], [100, 110]])()
+        assert "'sex' sums to 300 and that of 'income', 'sex' to 310" in caplog.text
+        assert [m.n_rows for m in made][:2] == [300, 310]
+
+    def test_a_strict_set_refuses_them(self):
+        with pytest.raises(jp.JointPMFError, match="sums to 300"):
+            self.set_of([[60, 40], [100, 110]])(strict=True)
+
+    def test_rounding_explains_them(self, caplog):
+        self.set_of([[60, 40], [100, 110]], rounding=5)(strict=True)
+        assert not caplog.text
+
+    def test_rounding_explains_differences_of_what_tables_share(self):
+        exact = jp.Marginal(("sex",), [0.3337, 0.6663])
+        rough = jp.Marginal(("sex", "income"), [[0.13, 0.2], [0.27, 0.4]], rounding=0.01)
+        rest = [jp.Marginal((name,), np.full(DOMAIN[name].size, 1 / DOMAIN[name].size))
+                for name in DOMAIN.names if name not in ("sex", "income")]  # fmt: skip
+        assert not jp.MarginalSet(DOMAIN, [exact, rough, *rest]).disagreements()
+        sure = replace(rough, rounding=0.0)
+        assert jp.MarginalSet(DOMAIN, [exact, sure, *rest]).disagreements()
+
+    @pytest.mark.parametrize("rounding", [-1, np.nan, "five"])
+    def test_bad_rounding(self, rounding):
+        with pytest.raises(jp.JointPMFError, match="rounding of the table of 'sex'"):
+            jp.Marginal(("sex",), [10, 20], rounding=rounding)

@@ -170,7 +170,7 @@ def test_hidden_cells_stay_within_their_limits(point):
     table = pair(0, 1, holes=HOLES, n_obs=np.array(500.0), least=2.0, most=5.0)
     cells = TableCells(DOMAIN, [table, pair(0, 3)])
     for probability in (1e-9, 0.3, 0.9):
-        expected = cells.expected_hidden(np.full(2, probability), np.ones(2))
+        expected = cells.expected_hidden(np.full(2, probability), np.ones(2), cells.n_shown)
         assert ((expected >= 2) & (expected <= 5)).all()
 
 
@@ -179,7 +179,7 @@ def test_counts_of_cells_that_are_known_to_be_few():
     table = pair(0, 1, holes=HOLES, most=3.0)
     cells = TableCells(DOMAIN, [table, pair(0, 3)])
     shown = np.nansum(table.counts)
-    expected = cells.expected_hidden(np.array([1e-3, 0.5]), np.ones(2))
+    expected = cells.expected_hidden(np.array([1e-3, 0.5]), np.ones(2), cells.n_shown)
     assert expected[1] == 3
     scale = (shown + expected.sum()) / 1.0
     assert expected[0] == pytest.approx(1e-3 * scale)

@@ -24,7 +24,7 @@ def fit_marginals(
     rank: int | str = "auto",
     *,
     loss: str = "auto",
-    smoothing: float = 0.0,
+    smoothing: float | None = None,
     method: str = "auto",
     search: Search | None = None,
     weighting: Any = None,
@@ -43,14 +43,17 @@ def fit_marginals(
     marginals : MarginalSet
         What is known: tables of any subsets of the variables.
     rank : int or "auto"
-        Number of components; by default the one from which on more components hardly help, or by
-        likelihood the one that is expected to predict such tables of other people best.
-    loss : {"auto", "squares", "likelihood"}
-        Least squares on the cells, as in the paper; or the likelihood of their counts, which takes
-        tables of any kind. By default squares for whole tables of all levels, else likelihood.
-        By likelihood a rank that the tables do not determine is the average of several fits.
-    smoothing : float
-        For likelihood: pseudo-counts per level and component, on average.
+        Number of components; by default the one that is expected to predict such tables of other
+        people best, or by squares the one from which on more components hardly help.
+    loss : {"auto", "squares", "likelihood", "gaussian"}
+        Least squares on the cells, as in the paper, which is exact for exact probabilities; the
+        likelihood of their counts, which takes tables of any kind; or that of counts with known
+        noise. By default gaussian where a table has noise, likelihood for counts and tables of
+        other kinds, squares for probabilities of all levels. By likelihood, the answer is the
+        average of several fits where the tables do not determine the model.
+    smoothing : float, optional
+        By likelihood: pseudo-counts per level and component, on average. By default 0.03 for fits
+        that are averaged, and none where the tables determine the model.
     method : {"auto", "aoadmm", "newton"}
         The paper's alternating optimisation with ADMM; Levenberg–Marquardt; or, by default, a few
         sweeps of the first and then the second, with restarts where the start is not certain.
@@ -65,7 +68,8 @@ def fit_marginals(
         one start.
     max_iter, tol : int, float, optional
         Budget of iterations (1500), and the relative improvement below which the fit has converged
-        (1e-10). By likelihood 500, and 1e-7 nats per row.
+        (1e-10). By likelihood 2000, and an improvement in nats per row of a table that is small
+        beside the noise of the tables.
     random_state : int or numpy Generator, optional
         The same seed gives the same bits.
     callback : callable, optional
@@ -87,20 +91,22 @@ def fit_marginals(
         raise JointPMFError(f"marginals must be a MarginalSet, not {type(marginals).__name__}")
     given_rank = checked_rank(rank)
     one_of(method, ("auto", "aoadmm", "newton"), "method")
-    one_of(loss, ("auto", "squares", "likelihood"), "loss")
-    at_least_zero(smoothing, "smoothing")
+    one_of(loss, ("auto", "squares", "likelihood", "gaussian"), "loss")
     search = checked_search(search)
-    by_squares = loss == "squares" or (loss == "auto" and marginals.is_plain)
-    _check_loss(marginals, by_squares, search, smoothing, weighting, validation)
+    if loss == "auto":
+        is_for_squares = method != "auto" or weighting is not None or validation is not None
+        loss = _usual_loss(marginals, is_for_squares)
+    by_squares = loss == "squares"
+    _check_loss(marginals, loss, search, smoothing, weighting, validation)
     search.check_start(("auto", "algebraic", "random"), marginals.domain, given_rank, "marginals'")
     judge = judge_of_marginals(validation, marginals.domain)
-    limits = (1500, 1e-10) if by_squares else (500, 1e-7)
+    limits = (1500, 1e-10) if by_squares else (2000, 0.0)
     with watched_loop(max_iter, tol, callback, verbose, marginals.domain, limits) as loop:
 
         def identity() -> dict[str, Any]:
             return {
                 "objective": "marginals",
-                "loss": "squares" if by_squares else "likelihood",
+                "loss": loss,
                 "smoothing": smoothing,
                 "marginals": marginals,
                 "rank": given_rank,
@@ -122,24 +128,38 @@ def fit_marginals(
             from jointpmf.fit.likelihood import EMFit
             from jointpmf.fit.tables import CellFit
 
-            em_fit = EMFit(given_rank or 1, loop, smoothing, "marginal", start=search.start)
-            solution = CellFit(em_fit, search.n_average).run(marginals, given_rank, generator)
+            fit_once = EMFit(given_rank or 1, loop, towards="marginal", start=search.start)
+            cell_fit = CellFit(fit_once, search.n_average, tol, smoothing)
+            solution = cell_fit.run(marginals, given_rank, generator)
     return replace(solution, source=FittedTo("marginals", n_marginals=len(marginals)))
+
+
+def _usual_loss(marginals: MarginalSet, is_for_squares: bool) -> str:
+    """Return the loss that suits the tables, or the one that what else was asked for belongs to."""
+    if any(marginal.noise is not None for marginal in marginals):
+        return "gaussian"
+    is_exact = marginals.is_plain and not marginals.is_counted
+    return "squares" if is_exact or (is_for_squares and marginals.is_plain) else "likelihood"
 
 
 def _check_loss(
     marginals: MarginalSet,
-    by_squares: bool,
+    loss: str,
     search: Search,
-    smoothing: float,
+    smoothing: float | None,
     weighting: Any,
     validation: Any,
 ) -> None:
     """Refuse what does not go together."""
+    by_squares = loss == "squares"
+    if smoothing is not None:
+        at_least_zero(smoothing, "smoothing")
     if by_squares:
         marginals.check_plain("loss='squares'")
     if by_squares and smoothing:
         raise JointPMFError("smoothing belongs to loss='likelihood'")
+    if loss == "gaussian" and all(marginal.noise is None for marginal in marginals):
+        raise JointPMFError("loss='gaussian' needs tables with noise=")
     if search.n_starts != 1 or (by_squares and search.n_average is not None):
         raise JointPMFError("n_starts and n_average belong to fits to rows")
     if not by_squares and weighting is not None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.data.codes import Codes
+from jointpmf.errors import JointPMFError
 from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials, concluded
 from jointpmf.fit.settings import Likelihood
@@ -22,22 +23,30 @@ from jointpmf.fit.solution import Solution, Start
 from jointpmf.pmf import JointPMF, average
 from jointpmf.point import Point
 from jointpmf.solvers import em
+from jointpmf.solvers.curvature import Curvature
+from jointpmf.solvers.jacobian import can_be_decided, is_determined
+from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.solvers.loop import Status, iterate
+from jointpmf.solvers.starts.algebraic import algebraic_start
 from jointpmf.solvers.starts.random import mixed, random_point
 from jointpmf.solvers.table_cells import TableCells
+from jointpmf.threads import one_blas_thread
 
 if TYPE_CHECKING:
+    from jointpmf.domain import Domain
     from jointpmf.fit.likelihood import EMFit
+    from jointpmf.marginals.exclusions import Exclusions
     from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.marginals.measurement import Measurement
 
 logger = logging.getLogger("jointpmf")
 
-_N_AVERAGED = 16
-"""Fits that are averaged where tables do not decide."""
+_MOST_AVERAGED, _FEWEST_AVERAGED, _WORK = 32, 8, 2.5e8
+"""Fits that are averaged where tables do not decide: as many, or fewer where cells of tables times
+components times fits would be more than the last number, but not fewer than the second."""
 
-_MOST_STARTS = 24
-"""Starts that are tried at most."""
+_SETTLING = 6
+"""Starts from which a model is sought that two of them find, before fits are averaged."""
 
 _SAME = 1e-4
 """Nats from their average up to which fits are the same model."""
@@ -48,26 +57,49 @@ _SPREAD_ROWS = 500
 _INTERIOR = 0.2
 """Part of the marginals in a start that was given: from its zeros no EM step returns."""
 
-_NOISE, _LEAST, _MOST = 3.0, 1e-6, 1e-3
-"""Nats by which fits to one row differ that are as good as each other, if it were a whole table;
-and what that is per row of a table, at least and at most."""
+_NEUTRAL = 0.3
+"""Part of the marginals in a random start. Larger, fits that tables leave open are nearer to
+independence in what no table shows, and to each other."""
+
+_SETTLED, _STEADY, _EXACT_TOL = 0.03, 0.002, 1e-8
+"""Improvements that end a fit: nats of all tables together where one model is sought, nats of each
+cell where fits are averaged, and nats per row of a table that has no noise."""
+
+_SMOOTHING = 0.03
+"""Pseudo-counts where tables leave the model open and none were asked for."""
 
 _RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Ranks that are tried where none is given."""
 
-_PATIENCE, _MIN_GAIN = 2, 1e-5
-"""Ranks in a row that are not better, by this many nats, after which no larger one is tried."""
+_PATIENCE, _FLAT = 2, 0.2
+"""Ranks in a row that are not better, after which no larger one is tried; and the part of the
+optimism by which a rank may be worse and is still as good."""
 
 _N_TRIED, _N_SIMULATED, _SIMULATED_ROWS = 2, 2, 20_000
 """To choose the rank: starts of each, how often tables are simulated, and of how many people."""
 
+_MOST_DRAWS = 100
+"""How often the levels of components are drawn that avoid what is impossible."""
+
 
 @dataclass(frozen=True)
 class CellFit:
-    """How tables are fitted by likelihood: everything but the tables."""
+    """How tables are fitted by likelihood: everything but the tables.
+
+    Attributes
+    ----------
+    fit : EMFit
+        One fit; its smoothing, if none was asked for, is zero where tables decide.
+    n_average : int or None
+        How many fits are averaged, if that was asked for.
+    tol, smoothing : float or None
+        What was asked for.
+    """
 
     fit: EMFit
     n_average: int | None = None
+    tol: float | None = None
+    smoothing: float | None = None
 
     def run(
         self, marginals: MarginalSet, rank: int | None, generator: np.random.Generator
@@ -75,91 +107,158 @@ class CellFit:
         """Return the fit of a rank, or of the one that would predict other people's tables best."""
         cells = TableCells(marginals.domain, marginals.measurements)
         if rank is None:
-            rank = self._best_rank(marginals, generator)
+            rank = self._best_rank(marginals, cells, generator)
             logger.info("rank %d is expected to predict such tables of other people best", rank)
         own = replace(self, fit=replace(self.fit, rank=rank))
-        settings = Likelihood(self.fit.smoothing, self.fit.towards)
-        return replace(own._of_rank(cells, generator), marginals=marginals, settings=settings)
+        found = own._of_rank(marginals, cells, generator)
+        return replace(found, marginals=marginals)
 
-    def _of_rank(self, cells: TableCells, generator: np.random.Generator) -> Solution:
-        near = cells.total / max(len(cells.n_shown), 1)
-        tolerance = float(np.clip(_NOISE / near, _LEAST, _MOST))
-        wanted = self.n_average or _N_AVERAGED
+    def _of_rank(
+        self, marginals: MarginalSet, cells: TableCells, generator: np.random.Generator
+    ) -> Solution:
+        """Return the model that two starts find, or else an average."""
+        start, exclusions = self.fit.start, marginals.exclusions
         trials: Trials[str] = Trials()
+        tolerance = _noise_of(marginals, cells)
+        may_settle = self.n_average is None and decided(marginals, self.fit.rank) is not False
+        if may_settle:
+            settling = self._settling(marginals, cells)
+            starts = settling._starts(cells, exclusions, generator, marginals)
+            trials.run(
+                settling._candidates(cells, starts, _SETTLING),
+                lambda so_far: len(_same(so_far)) > 1,
+            )
+            if len(_same(trials)) > 1 or isinstance(start, JointPMF) or trials.is_stopped:
+                return concluded(partial(settling._settled, trials))
+        own = self._averaging(marginals, cells)
+        wanted = self.n_average or own._n_averaged(cells)
+        trials = Trials()
+        starts = own._starts(cells, exclusions, generator)
         trials.run(
-            self._candidates(cells, max(wanted, _MOST_STARTS), generator),
-            lambda so_far: self._is_enough(so_far, tolerance, wanted),
+            own._candidates(cells, starts, wanted + _SETTLING),
+            lambda so_far: len(list(so_far.near_best(tolerance))) >= wanted,
         )
-        return concluded(partial(self._finished, trials, cells, tolerance))
+        return concluded(partial(own._averaged, trials, cells, tolerance))
 
-    def _is_enough(self, trials: Trials[str], tolerance: float, wanted: int) -> bool:
-        near = [trial.solution.pmf for trial in trials.near_best(tolerance)]
-        if self.n_average is None and len(near) == 2 and spread_of(near) < _SAME:
-            return True
-        return len(near) >= wanted
+    def _settling(self, marginals: MarginalSet, cells: TableCells) -> CellFit:
+        """Return how one model is sought: to the end, without smoothing."""
+        tol = _SETTLED / cells.total if marginals.is_counted else _EXACT_TOL
+        return self._with(tol if self.tol is None else self.tol, self.smoothing or 0.0)
+
+    def _averaging(self, marginals: MarginalSet, cells: TableCells) -> CellFit:
+        """Return how models are found to be averaged: not beyond the noise of the tables."""
+        tol = _STEADY * cells.n_cells / cells.total if marginals.is_counted else _EXACT_TOL
+        smoothing = _SMOOTHING if self.smoothing is None else self.smoothing
+        return self._with(tol if self.tol is None else self.tol, smoothing)
+
+    def _with(self, tol: float, smoothing: float) -> CellFit:
+        loop = replace(self.fit.loop, tol=tol)
+        return replace(self, fit=replace(self.fit, loop=loop, smoothing=smoothing))
+
+    def _n_averaged(self, cells: TableCells) -> int:
+        work = (len(cells.known.cells) + cells.n_cells) * self.fit.rank
+        return int(np.clip(_WORK / work, _FEWEST_AVERAGED, _MOST_AVERAGED))
+
+    def _starts(
+        self,
+        cells: TableCells,
+        exclusions: Exclusions,
+        generator: np.random.Generator,
+        plain: MarginalSet | None = None,
+    ) -> Iterator[tuple[Point, Start]]:
+        """Yield the start that was given, the closed form of plain tables, and random ones."""
+        rank, given = self.fit.rank, self.fit.start
+        if isinstance(given, JointPMF):
+            point = mixed(Point.of_pmf(given), cells.marginal, _INTERIOR)
+            yield _avoiding(point, cells, exclusions, generator), Start("given", "a JointPMF")
+        elif plain is not None and plain.is_plain and given != "random" and rank > 1:
+            problem = CoupledLeastSquares(plain, rank, "counts" if plain.is_counted else None)
+            with one_blas_thread:
+                found = algebraic_start(plain, problem, generator)
+            if found.point is not None:
+                point = mixed(found.point, cells.marginal, _INTERIOR)
+                yield point, Start("algebraic", found.reason)
+        while True:
+            point = mixed(random_point(cells.domain, rank, generator), cells.marginal, _NEUTRAL)
+            yield _avoiding(point, cells, exclusions, generator), Start("random")
 
     def _candidates(
-        self, cells: TableCells, count: int, generator: np.random.Generator
+        self, cells: TableCells, starts: Iterator[tuple[Point, Start]], count: int
     ) -> Iterator[tuple[str, Callable[[], Solution]]]:
-        """Yield fits from the start that was given, if one was, and from random ones."""
-        for k in range(count):
+        """Yield fits from starts, drawn one at a time."""
+        for k, (point, start) in zip(range(count), starts, strict=False):
             loop = in_stage(self.fit.loop, f"start {k + 1} of at most {count}")
-            point, start = random_point(cells.domain, self.fit.rank, generator), Start("random")
-            if not k and isinstance(self.fit.start, JointPMF):
-                given = Point.of_pmf(self.fit.start)
-                point = mixed(given, cells.marginal, _INTERIOR)
-                start = Start("given", "a JointPMF")
-            yield (
-                f"start {k + 1}",
-                partial(self._from_point, replace(self.fit, loop=loop), cells, point, start),
-            )
+            fit = replace(self.fit, loop=loop)
+            yield f"start {k + 1}", partial(_from_point, fit, cells, point, start)
 
-    @staticmethod
-    def _from_point(fit: EMFit, cells: TableCells, point: Point, start: Start) -> Solution:
-        solver = em.EM(cells, fit.rank, fit.prior(cells))
-        return Solution.of(iterate(solver, point, fit.loop), cells.domain, start)
-
-    def _finished(self, trials: Trials[str], cells: TableCells, tolerance: float) -> Solution:
-        """Return the fit that was found again, or the average of those that are as good."""
-        near = [trial.solution for trial in trials.near_best(tolerance)]
-        pmfs, best = [solution.pmf for solution in near], trials.best
-        spread = spread_of(pmfs) if len(near) > 1 else None
-        is_unique = None if spread is None else spread < _SAME
-        found = replace(
-            best,
-            is_unique=is_unique,
-            spread=spread,
-            restarts=tuple(trials.restarts),
-            n_starts=len(trials.restarts),
-            n_agreed=len(near),
-        )
-        if len(near) > 1 and (self.n_average or not is_unique):
-            pmf = average(pmfs)
-            is_valley = not is_unique and best.status is Status.CONVERGED
-            status = Status.NOT_UNIQUE if is_valley else best.status
-            found = replace(
-                found, pmf=pmf, objective=cost_of(cells, pmf), n_averaged=len(near), status=status
-            )
+    def _settled(self, trials: Trials[str]) -> Solution:
+        """Return the best fit, which another start has found too."""
+        same = _same(trials)
+        found = self._told(trials.best, trials, len(same))
+        if len(same) > 1:
+            found = replace(found, is_unique=True, spread=spread_of(same))
         return found.stopped() if trials.is_stopped else found
 
-    def _best_rank(self, marginals: MarginalSet, generator: np.random.Generator) -> int:
-        """Return the rank whose fit would predict such tables of other people best."""
-        tables = marginals.measurements
-        cells = TableCells(marginals.domain, tables)
+    def _averaged(self, trials: Trials[str], cells: TableCells, tolerance: float) -> Solution:
+        """Return the average of the fits that are as good as the best."""
+        near = [trial.solution for trial in trials.near_best(tolerance)]
+        best = self._told(trials.best, trials, len(near))
+        if len(near) == 1:
+            return best.stopped() if trials.is_stopped else best
+        pmfs = [solution.pmf for solution in near]
+        spread = spread_of(pmfs)
+        is_unique = spread < _SAME
+        is_valley = not is_unique and best.status is Status.CONVERGED
+        pmf = average(pmfs)
+        found = replace(
+            best,
+            pmf=pmf,
+            objective=cost_of(cells, pmf),
+            n_averaged=len(near),
+            status=Status.NOT_UNIQUE if is_valley else best.status,
+            is_unique=is_unique,
+            spread=spread,
+        )
+        return found.stopped() if trials.is_stopped else found
+
+    def _told(self, best: Solution, trials: Trials[str], n_agreed: int) -> Solution:
+        return replace(
+            best,
+            restarts=tuple(trials.restarts),
+            n_starts=len(trials.restarts),
+            n_agreed=n_agreed,
+            settings=Likelihood(self.fit.smoothing, self.fit.towards),
+        )
+
+    def _best_rank(
+        self, marginals: MarginalSet, cells: TableCells, generator: np.random.Generator
+    ) -> int:
+        """Return the rank whose fit would predict such tables of other people best.
+
+        Of those that are as good: the smallest if tables of this kind decide it, else the largest,
+        whose averages are nearest to maximum entropy.
+        """
+        tables, costs, optimisms = marginals.measurements, [], []
         n_rows = max((m.n_rows for m in marginals if m.n_rows is not None), default=np.inf)
-        best, best_cost = 1, np.inf
         for rank in _RANKS:
-            own = replace(self, fit=replace(self.fit, rank=rank))
+            own = replace(self, fit=replace(self.fit, rank=rank))._averaging(marginals, cells)
+            starts = own._starts(cells, marginals.exclusions, generator)
             trials: Trials[str] = Trials()
-            trials.run(own._candidates(cells, _N_TRIED if rank > 1 else 1, generator))
-            cost = trials.best.objective
-            if np.isfinite(n_rows):
-                cost += own._optimism(tables, trials.best.pmf, n_rows, generator)
-            if cost < best_cost - _MIN_GAIN:
-                best, best_cost = rank, cost
-            if trials.is_stopped or _RANKS.index(rank) - _RANKS.index(best) >= _PATIENCE:
+            try:
+                trials.run(own._candidates(cells, starts, _N_TRIED if rank > 1 else 1))
+            except JointPMFError:
+                costs.append(np.inf)  # too small for what is impossible
+                optimisms.append(0.0)
+                continue
+            costs.append(trials.best.objective)
+            optimisms.append(own._optimism(tables, trials.best.pmf, n_rows, generator))
+            scores = np.add(costs, optimisms)
+            if trials.is_stopped or len(scores) - 1 - int(scores.argmin()) >= _PATIENCE:
                 break
-        return best
+        best = int(scores.argmin())
+        near = np.flatnonzero(scores <= scores[best] + max(_FLAT * optimisms[best], 1e-9))
+        is_decided = decided(marginals, _RANKS[best]) is not False
+        return _RANKS[near[0] if is_decided else near[-1]]
 
     def _optimism(
         self,
@@ -174,14 +273,77 @@ class CellFit:
         as it loses to it elsewhere (eq. 39). Tables that share people share their noise, so counts
         that are held out of one table are not new to a fit that saw the others.
         """
-        count = min(round(n_rows), _SIMULATED_ROWS)
-        start, gains = replace(self, fit=replace(self.fit, start=pmf)), []
+        if not np.isfinite(n_rows):
+            return 0.0
+        count, gains = min(round(n_rows), _SIMULATED_ROWS), []
+        point = Point.of_pmf(pmf)
         for _ in range(_N_SIMULATED):
             codes = pmf.sample(count, random_state=generator, backend="codes")
-            cells = TableCells(pmf.domain, [table.counted(codes) for table in tables])
-            (_, fit), *_ = start._candidates(cells, 1, generator)
-            gains.append(cost_of(cells, pmf) - cost_of(cells, fit().pmf))
+            cells = TableCells(pmf.domain, [table.counted(codes, generator) for table in tables])
+            lifted = mixed(point, cells.marginal, _INTERIOR)
+            lifted.factors *= point.factors > 0  # what is impossible stays so
+            found = _from_point(self.fit, cells, _normalised(lifted, pmf.domain), Start("given"))
+            gains.append(cost_of(cells, pmf) - cost_of(cells, found.pmf))
         return 2 * float(np.mean(gains)) * count / n_rows
+
+
+def _from_point(fit: EMFit, cells: TableCells, point: Point, start: Start) -> Solution:
+    """Return the fit from a point; smoothing leaves its zeros alone."""
+    prior = fit.prior(cells)
+    if prior is not None and (point.factors == 0).any():
+        prior = prior * (point.factors > 0)
+    solver = em.EM(cells, fit.rank, prior)
+    return Solution.of(iterate(solver, point, fit.loop), cells.domain, start)
+
+
+def _avoiding(
+    point: Point, cells: TableCells, exclusions: Exclusions, generator: np.random.Generator
+) -> Point:
+    """Return a point whose components avoid what is impossible, and allow what was counted."""
+    if not exclusions:
+        return point
+    rank = len(point.weights)
+    expectation = cells.expectation(rank)
+    for _ in range(_MOST_DRAWS):
+        allowed = exclusions.drawn(rank, cells.marginal, generator)
+        if allowed is not None:
+            found = _normalised(Point(point.weights, point.factors * allowed), cells.domain)
+            if np.isfinite(expectation.counts(expectation.stack(found))[1]):
+                return found
+    raise JointPMFError(
+        f"rank {rank} is too small for {len(exclusions.cells)} impossible combinations, or they "
+        "contradict each other or the tables"
+    )
+
+
+def _normalised(point: Point, domain: Domain) -> Point:
+    """Return a point whose columns sum to one."""
+    sums = np.add.reduceat(point.factors, domain.offsets[:-1], axis=0)
+    return Point(point.weights, point.factors / np.repeat(sums, domain.sizes, axis=0))
+
+
+def decided(marginals: MarginalSet, rank: int) -> bool | None:
+    """Tell whether tables determine a model of a rank; None if that is not known."""
+    if not marginals.is_plain or not can_be_decided(marginals.domain, rank):
+        return None
+    subsets = sorted(set(marginals.subsets))
+    curvature = Curvature(marginals.domain, subsets, np.ones(len(subsets)))
+    return is_determined(curvature, rank, np.random.default_rng(0))
+
+
+def _noise_of(marginals: MarginalSet, cells: TableCells) -> float:
+    """Return by how many nats per row of a table fits differ that are as good as each other."""
+    return cells.n_cells / (2 * cells.total) if marginals.is_counted else 1e-6
+
+
+def _same(trials: Trials[str]) -> list[JointPMF]:
+    """Return the best fit, and those that are the same model."""
+    best = trials.best.pmf
+    return [
+        trial.solution.pmf
+        for trial in trials.found
+        if trial.solution.pmf is best or spread_of([best, trial.solution.pmf]) < _SAME
+    ]
 
 
 def spread_of(pmfs: Sequence[JointPMF]) -> float:

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from jointpmf.domain import Domain, Variable, check_distinct
-from jointpmf.errors import JointPMFError, listing
+from jointpmf.errors import JointPMFError, at_least_zero, listing
 from jointpmf.marginals.measurement import (
     Measurement,
     bounds_of,
     is_permutation,
     likely_given,
+    noise_of,
     parts_of,
     sets_of,
 )
@@ -51,6 +52,12 @@ class Marginal:
         one or to 100, or are counts.
     bounds : pair of numbers or str, optional
         What suppressed counts are known to be between, such as (0, 5), or as printed: "<6".
+    noise : float or array, optional
+        Standard deviation of what was added to each cell, in the unit of the table: differential
+        privacy, or a survey's sampling error. Negative cells are then data.
+    rounding : float, optional
+        Cells were rounded to multiples of this, in the unit of the table: 5 for counts in fives,
+        0.1 for percent with one decimal. Differences that rounding explains are no disagreement.
 
     Examples
     --------
@@ -69,6 +76,8 @@ class Marginal:
     where: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     given: Sequence[str] = field(default=(), kw_only=True)
     bounds: Any = field(default=None, kw_only=True)
+    noise: Any = field(default=None, kw_only=True)
+    rounding: float = field(default=0.0, kw_only=True)
     total: float = field(init=False, default=1.0)
     own_rows: bool = field(init=False, default=False)
     is_whole: np.ndarray | None = field(init=False, default=None)
@@ -88,7 +97,7 @@ class Marginal:
             )
         self._check_axes()
         has_holes = isinstance(table, np.ndarray) and bool(np.isnan(table).any())
-        if self.levels or self.where or self.given or has_holes:
+        if self.levels or self.where or self.given or has_holes or self.noise is not None:
             self._set_parts(table)
         else:
             self._set_probabilities(table)
@@ -145,6 +154,7 @@ class Marginal:
             raise JointPMFError(f"given of {what} must be a list of names, not {self.given!r}")
         object.__setattr__(self, "given", tuple(self.given))
         object.__setattr__(self, "bounds", bounds_of(self.bounds, what))
+        at_least_zero(self.rounding, f"rounding of {what}")
         for what, names in (("levels", self.levels), ("given", self.given)):
             unknown = [name for name in names if name not in self.names]
             if unknown:
@@ -159,11 +169,14 @@ class Marginal:
         """Keep each slice as parts of what it stands for."""
         array = np.asarray(table)
         what = f"the table of {listing(self.names)}"
-        if (array < 0).any() or np.isinf(array).any():
+        noise = None if self.noise is None else noise_of(self.noise, array.shape, what)
+        if np.isinf(array).any() or (noise is None and (array < 0).any()):
             raise JointPMFError(f"{what} has a negative or infinite cell")
         axes = tuple(self.names.index(name) for name in self.given)
-        parts = parts_of(array, self.n_obs, axes, what)
+        parts = parts_of(array, self.n_obs, axes, what, noise)
         object.__setattr__(self, "own_rows", True)
+        object.__setattr__(self, "noise", parts.noise)
+        object.__setattr__(self, "total", float(np.nansum(array) / np.nansum(parts.table)))
         object.__setattr__(self, "n_obs", parts.n_obs)
         object.__setattr__(self, "table", parts.table)
         object.__setattr__(self, "is_whole", parts.is_whole)
@@ -223,6 +236,11 @@ class Marginal:
         return self.is_whole is None
 
     @property
+    def slack(self) -> float:
+        """How far rounding may have moved each probability."""
+        return self.rounding / 2 / self.total
+
+    @property
     def n_rows(self) -> float | None:
         """How many rows all slices together stand for, if that is known."""
         return None if self.n_obs is None else float(np.nansum(self.n_obs))
@@ -233,14 +251,16 @@ class Marginal:
         A table of bands, of a part of the population or of slices stays as it is.
         """
         found = self.measured(domain, 1.0)
-        if self.where or self.given or np.isnan(np.asarray(self.table)).any():
+        is_partial = self.where or self.given or self.noise is not None
+        if is_partial or np.isnan(np.asarray(self.table)).any():
             return self
         if not all(is_permutation(sets) for sets in found.sets):
             return self
         orders = [sets.argmax(axis=0) for sets in found.sets]
         axes = np.argsort(found.positions)
         table = np.asarray(self.table)[np.ix_(*orders)].transpose(axes)
-        return Marginal([self.names[k] for k in axes], table, self.n_rows)
+        names = [self.names[k] for k in axes]
+        return Marginal(names, table, self.n_rows, rounding=self.rounding / self.total)
 
     def measured(self, domain: Domain, n_obs: float) -> Measurement:
         """Return what the table says, in the codes of a domain.
@@ -265,15 +285,17 @@ class Marginal:
         n_each = np.asarray(n_obs if self.n_obs is None else self.n_obs, float)
         others = tuple(k for k in range(self.order) if k not in axes)
         least, most = self.bounds
+        scale = np.expand_dims(n_each, others if self.given else ())
         return Measurement(
             positions,
             tuple(sets),
-            np.asarray(self.table) * np.expand_dims(n_each, others if self.given else ()),
+            np.asarray(self.table) * scale,
             tuple((domain.index(name), mask) for name, mask in where.items()),
             axes,
             None if self.is_whole is None else np.where(self.is_whole, n_each, np.nan),
             least,
             most,
+            None if self.noise is None else self.noise * scale,
         )
 
     def _part(self, variable: Variable, levels: Any) -> np.ndarray:

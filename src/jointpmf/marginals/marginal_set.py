@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from jointpmf.data.codes import checked_weights
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, listing
 from jointpmf.marginals.counting import Subset, count_tables, names_of_order, positions_of
+from jointpmf.marginals.exclusions import Exclusions
 from jointpmf.marginals.marginal import Marginal, same_total
 from jointpmf.marginals.measurement import Measurement
 from jointpmf.marginals.tables import (
@@ -78,6 +79,11 @@ class MarginalSet:
         All variables. Each must appear in at least one marginal.
     marginals : sequence of Marginal
         The tables.
+    impossible : sequence of mappings, optional
+        Combinations that cannot happen, such as {"sex": "male", "pregnant": "yes"}; a tuple of
+        levels stands for any of them. Fitted models give them probability zero.
+    strict : bool
+        Whether tables that disagree, or whose totals differ, are refused.
 
     Examples
     --------
@@ -88,6 +94,8 @@ class MarginalSet:
 
     domain: Domain
     marginals: Sequence[Marginal]
+    impossible: Sequence[Mapping[str, Any]] = ()
+    strict: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
@@ -100,13 +108,17 @@ class MarginalSet:
         absent = [name for name in self.domain.names if name not in seen]
         if absent:
             raise JointPMFError(f"no marginal has the variable {listing(absent)}")
-        self._check_totals()
-        if self._worst_disagreements:
-            logger.warning(
-                "marginals disagree on %d variables or pairs, most of all: %s",
-                len(self._worst_disagreements),
-                self._worst_disagreements[0],
+        object.__setattr__(self, "impossible", tuple(self.impossible))
+        self.exclusions.check(self.measurements if self.impossible else ())
+        found = [] if (totals := self._totals()) is None else [totals]
+        if worst := self._worst_disagreements:
+            found.append(
+                f"marginals disagree on {len(worst)} variables or pairs, most of all: {worst[0]}"
             )
+        if found and self.strict:
+            raise JointPMFError("; ".join(found))
+        for sentence in found:
+            logger.warning("%s", sentence)
 
     def _in_domain_order(self, marginal: Marginal) -> Marginal:
         if not isinstance(marginal, Marginal):
@@ -128,17 +140,23 @@ class MarginalSet:
         object.__setattr__(reordered, "table", transpose(marginal.table, axes))
         return reordered
 
-    def _check_totals(self) -> None:
-        """Tables that do not say n_obs themselves must be about the same rows."""
-        alike = [m for m in self.marginals if not m.own_rows]
+    def _totals(self) -> str | None:
+        """Return which tables that do not say n_obs themselves are not about the same rows."""
+        alike = [m for m in self.marginals if not m.own_rows and m.total != 1]
         for marginal in alike[1:]:
             first, other = alike[0].total, marginal.total
-            if not same_total(first, other):
-                raise JointPMFError(
+            slack = sum(m.rounding * math.prod(m.table.shape) for m in (alike[0], marginal))
+            if not same_total(first, other) and abs(first - other) > slack / 2:
+                return (
                     f"the table of {listing(alike[0].names)} sums to {first:g} and that of "
-                    f"{listing(marginal.names)} to {other:g}; give n_obs= to tables that were "
-                    "counted over different rows"
+                    f"{listing(marginal.names)} to {other:g}; each counts for its own rows"
                 )
+        return None
+
+    @cached_property
+    def exclusions(self) -> Exclusions:
+        """What cannot happen, in the codes of the domain."""
+        return Exclusions.of(self.domain, self.impossible)
 
     @classmethod
     def _exact(cls, domain: Domain, marginals: Sequence[Marginal]) -> MarginalSet:
@@ -146,6 +164,8 @@ class MarginalSet:
         exact = cls.__new__(cls)
         object.__setattr__(exact, "domain", domain)
         object.__setattr__(exact, "marginals", tuple(marginals))
+        object.__setattr__(exact, "impossible", ())
+        object.__setattr__(exact, "strict", False)
         exact.__dict__["_worst_disagreements"] = []
         return exact
 
@@ -255,11 +275,13 @@ class MarginalSet:
         self, shared: Subset, holders: list[tuple[Marginal, np.ndarray]], tolerance: float
     ) -> Disagreement | None:
         rows = np.array([marginal.n_obs or math.inf for marginal, _ in holders])
+        slack = np.array([m.slack * math.prod(m.table.shape) / table.size for m, table in holders])
         tables = np.array([table for _, table in holders])
         reference = int(rows.argmax())
         middle = np.clip((tables + tables[reference]) / 2, 0, 1)
         noise = np.sqrt(middle * (1 - middle) * (1 / rows + 1 / rows[reference])[:, None])
-        excess = np.abs(tables - tables[reference]) - tolerance - 4 * noise
+        allowed = tolerance + (slack + slack[reference])[:, None] + 4 * noise
+        excess = np.abs(tables - tables[reference]) - allowed
         worst, cell = divmod(int(excess.argmax()), excess.shape[1])
         if excess[worst, cell] <= 0:
             return None
@@ -285,12 +307,19 @@ class MarginalSet:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all tables are whole ones of all levels, for the whole population."""
-        return all(marginal.is_of_everyone for marginal in self.marginals)
+        """Whether all tables are whole ones of all levels, and anything can happen."""
+        return not self.impossible and all(m.is_of_everyone for m in self.marginals)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is known how many rows each table stands for."""
+        return all(marginal.n_rows is not None for marginal in self.marginals)
 
     def check_plain(self, what: str) -> None:
         """Refuse tables that are not whole ones of all levels, which `what` needs."""
         other = [marginal for marginal in self.marginals if not marginal.is_of_everyone]
+        if self.impossible:
+            raise JointPMFError(f"{what} cannot keep combinations impossible")
         if other:
             raise JointPMFError(f"{what} needs whole tables of all levels, unlike {other[0]!r}")
 
@@ -316,8 +345,8 @@ class MarginalSet:
             ]
         for found in () if self.is_plain else self.measurements:
             parts += [*found.sets, *(mask for _, mask in found.where), found.given, found.counts]
-            parts += [found.least, found.most]
-        return parts
+            parts += [found.least, found.most, *([] if found.noise is None else [found.noise])]
+        return [*parts, *(mask for cell in self.exclusions.cells for mask in cell.values())]
 
     def __len__(self) -> int:
         """Return the number of marginals."""

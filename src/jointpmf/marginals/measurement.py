@@ -38,6 +38,8 @@ class Measurement:
         () without `given`. None where only the published cells are known.
     least, most : array
         What a cell that was not published is known to be between.
+    noise : array or None
+        Standard deviation of what was added to the count of each cell, if anything was.
     """
 
     positions: tuple[int, ...]
@@ -48,6 +50,7 @@ class Measurement:
     n_obs: np.ndarray | None = None
     least: np.ndarray | float = 0.0
     most: np.ndarray | float = np.inf
+    noise: np.ndarray | None = None
 
     @property
     def others(self) -> tuple[int, ...]:
@@ -74,27 +77,27 @@ class Measurement:
             cells = np.where(is_open & np.isnan(self.counts), 0.0, cells)
         return cells / cells.sum(axis=self.others, keepdims=True)
 
-    def counted(self, codes: np.ndarray) -> Measurement:
+    def counted(self, codes: np.ndarray, generator: np.random.Generator) -> Measurement:
         """Return the same table of other people: of the first rows that it is about.
 
-        There are as many of them as it had. Cells that were not published stay so.
+        There are as many of them as it had, and as much noise. Cells that were not published stay
+        so.
         """
         inside = np.ones(len(codes), bool)
-        for n, mask in self.where:
-            inside &= mask[codes[:, n]]
-        for n, sets in zip(self.positions, self.sets, strict=True):
-            inside &= (sets.sum(axis=0) > 0)[codes[:, n]]
+        covered = (np.logical_or.reduce(sets) for sets in self.sets)
+        for n, mask in (*self.where, *zip(self.positions, covered, strict=True)):
+            if not mask.all():
+                inside &= mask[codes[:, n]]
         known = self.counts if self.n_obs is None else self.n_obs
-        rows = codes[np.flatnonzero(inside)[: round(float(np.nansum(known)))]]
-        members = [sets[:, rows[:, n]] for n, sets in zip(self.positions, self.sets, strict=True)]
-        counts = np.zeros(self.counts.shape)
-        if all((sets.sum(axis=0) <= 1).all() for sets in self.sets):
-            np.add.at(counts, tuple(each.argmax(axis=0) for each in members), 1.0)
-        else:
-            for cell in np.ndindex(counts.shape):
-                both = [each[i] for each, i in zip(members, cell, strict=True)]
-                counts[cell] = np.logical_and.reduce(both).sum()
+        rows = np.flatnonzero(inside)[: round(max(float(np.nansum(known)), 1.0))]
+        sizes = [sets.shape[1] for sets in self.sets]
+        place = np.ravel_multi_index([codes[rows, n] for n in self.positions], sizes)
+        counts = np.bincount(place, minlength=int(np.prod(sizes))).reshape(sizes).astype(float)
+        for k, sets in enumerate(self.sets):
+            counts = np.moveaxis(np.tensordot(sets.astype(float), counts, (1, k)), 0, k)
         n_obs = None
+        if self.noise is not None:
+            counts += self.noise * generator.standard_normal(counts.shape)
         if self.n_obs is not None:
             n_obs = np.where(np.isnan(self.n_obs), np.nan, counts.sum(axis=self.others))
         return replace(self, counts=np.where(np.isnan(self.counts), np.nan, counts), n_obs=n_obs)
@@ -155,9 +158,17 @@ class Parts(NamedTuple):
     """How many rows each slice stands for, or its published cells if that is not known."""
     is_whole: np.ndarray
     """Whether the parts that were not published are known to be what is left."""
+    noise: np.ndarray | None = None
+    """Standard deviation of what was added to each part."""
 
 
-def parts_of(table: np.ndarray, n_obs: Any, given: tuple[int, ...], what: str) -> Parts:
+def parts_of(
+    table: np.ndarray,
+    n_obs: Any,
+    given: tuple[int, ...],
+    what: str,
+    noise: np.ndarray | None = None,
+) -> Parts:
     """Return a table of counts, parts of one or percent, each slice as parts of its own.
 
     Parameters
@@ -170,8 +181,12 @@ def parts_of(table: np.ndarray, n_obs: Any, given: tuple[int, ...], what: str) -
         The axes whose entries have slices of their own.
     what : str
         The table, for messages.
+    noise : array, optional
+        Standard deviation of what was added to each cell.
     """
     others = tuple(k for k in range(table.ndim) if k not in given)
+    if noise is not None:
+        return _noisy_parts(table, noise, n_obs, others, what)
     is_known = ~np.isnan(table)
     shown, is_complete = np.nansum(table, axis=others), is_known.all(axis=others)
     if not (is_known.any(axis=others)).all():
@@ -194,6 +209,36 @@ def parts_of(table: np.ndarray, n_obs: Any, given: tuple[int, ...], what: str) -
         )
     parts = table / np.expand_dims(total, others)
     return Parts(parts, total, is_complete if n_obs is None else np.ones(shown.shape, bool))
+
+
+def _noisy_parts(
+    table: np.ndarray, noise: np.ndarray, n_obs: Any, others: tuple[int, ...], what: str
+) -> Parts:
+    """Return a table with noise as parts; a slice stands for n_obs rows, or for its sum."""
+    shown = np.nansum(table, axis=others)
+    if np.isnan(table).all(axis=others).any():
+        raise JointPMFError(f"all cells of {what} are suppressed")
+    sizes = None if n_obs is None else _sizes_of(n_obs, shown.shape, what)
+    blur = 4 * np.sqrt(np.sum(np.where(np.isnan(table), 0.0, noise) ** 2, axis=others))
+    for unit in (1.0, 100.0) if len(others) < table.ndim else (1.0,):
+        if (np.abs(shown - unit) <= 0.01 * unit + blur).all() and (blur < 0.5 * unit).all():
+            return Parts(table / unit, sizes, np.ones(shown.shape, bool), noise / unit)
+    total = shown if sizes is None else sizes
+    if not (total > 0).all():
+        raise JointPMFError(f"{what} sums to {total.min():g}; say how many rows it is of, by n_obs")
+    whole = np.expand_dims(total, others)
+    return Parts(table / whole, total, np.ones(shown.shape, bool), noise / whole)
+
+
+def noise_of(noise: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
+    """Return the standard deviation of each cell, checked."""
+    try:
+        found = np.broadcast_to(np.asarray(noise, float), shape)
+    except (TypeError, ValueError):
+        raise JointPMFError(f"noise of {what} must be a number, or one for each cell") from None
+    if not ((found > 0) & (found < np.inf)).all():
+        raise JointPMFError(f"noise of {what} must be positive, not {noise!r}")
+    return found
 
 
 def _sizes_of(n_obs: Any, shape: tuple[int, ...], what: str) -> np.ndarray:

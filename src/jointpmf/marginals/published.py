@@ -49,7 +49,7 @@ def read_marginals(paths: Sequence[str], missing: Iterable[str] = ()) -> Margina
     ]
     if not impossible:
         return MarginalSet(domain, marginals)
-    return MarginalSet(domain, marginals, impossible=impossible)  # type: ignore[call-arg]
+    return MarginalSet(domain, marginals, impossible=impossible)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,9 @@ from jointpmf.rows.table import Expectation, Rows, Stacks
 _N_HALVINGS = 100
 """Bisections that find how many rows the cells of a slice that are not known stand for."""
 
+_LEAST_MEAN = 1e-9
+"""Rows that a cell with noise is expected to count, at least: from zero no EM step returns."""
+
 _MARGINAL_STEPS = 30
 """EM steps of one component, after which the marginals of tables with sets are near enough."""
 
@@ -35,6 +38,7 @@ class _Cells(NamedTuple):
     places: np.ndarray
     weights: np.ndarray
     slices: np.ndarray
+    noise: np.ndarray
 
 
 class _Stacked:
@@ -86,18 +90,19 @@ class TableCells:
     def __init__(self, domain: Domain, tables: Sequence[Measurement]) -> None:
         self.domain = domain
         stacked = _Stacked(domain)
-        shown, hidden, wholes, limits = [], [], [], []
+        shown, hidden, noisy, wholes, limits = [], [], [], [], []
         n_slices = 0
         for table in tables:
             cells, bases = _cells_of(table, stacked, n_slices)
-            is_hidden = np.isnan(cells.weights)
-            shown.append(_taken(cells, ~is_hidden & (cells.weights > 0)))
+            is_noisy, is_known = cells.noise > 0, ~np.isnan(cells.weights)
+            is_hidden = ~is_known & ~is_noisy  # what is suppressed among noise says nothing
+            shown.append(_taken(cells, ~is_noisy & (cells.weights > 0)))
             hidden.append(_taken(cells, is_hidden))
+            noisy.append(_taken(cells, is_noisy & is_known))
             wholes.append(bases)
             limits.append(_limits_of(table, is_hidden))
             n_slices += len(bases.weights)
-        known, self.hidden, self.bases = map(_joined, (shown, hidden, wholes))
-        self.total = float(known.weights.sum())
+        known, self.hidden, self.noisy, self.bases = map(_joined, (shown, hidden, noisy, wholes))
         self.sums = stacked.sums
         self.stacked_domain = Domain.of_sizes([stacked.n_levels + self.sums.shape[0]])
         self.known = _rows(self.stacked_domain, known)
@@ -107,8 +112,24 @@ class TableCells:
         self.has_limits = bool((self.least > 0).any() or np.isfinite(self.most).any())
         self.n_obs = np.concatenate([_n_obs_of(table) for table in tables])
         self.n_shown = np.bincount(known.slices, known.weights, minlength=n_slices)
+        self.is_noisy = np.bincount(self.noisy.slices, minlength=n_slices) > 0
+        self.total = float(known.weights.sum() + self.n_obs[self.is_noisy].sum())
+        self.n_cells = len(known.weights) + len(self.noisy.weights)
 
-    def expected_hidden(self, probability: np.ndarray, base: np.ndarray) -> np.ndarray:
+    def expected_noisy(self, probability: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return what cells with noise are expected to have counted, and their log-likelihood.
+
+        The model expects a count of mean and variance μ, to which noise was added (eq. 40).
+        """
+        slices, variances = self.noisy.slices, self.noisy.noise**2
+        mean = np.maximum(self.n_obs[slices] * probability / base[slices], _LEAST_MEAN)
+        variance, gap = mean + variances, self.noisy.weights - mean
+        expected = np.maximum(mean + mean / variance * gap, 0.0)
+        return expected, -0.5 * float((gap**2 / variance + np.log(variance / variances)).sum())
+
+    def expected_hidden(
+        self, probability: np.ndarray, base: np.ndarray, n_shown: np.ndarray
+    ) -> np.ndarray:
         """Return how many rows each cell stands for that was not published (eq. 38).
 
         As many as the model expects, within the cell's limits; where the size of the slice is
@@ -117,9 +138,9 @@ class TableCells:
         slices, n_slices = self.hidden.slices, len(base)
         is_known = ~np.isnan(self.n_obs)
         expected = np.bincount(slices, probability, minlength=n_slices)
-        left = np.where(is_known, self.n_obs, 0.0) - self.n_shown
+        left = np.where(is_known, self.n_obs, 0.0) - n_shown
         with np.errstate(divide="ignore", invalid="ignore"):
-            scale = np.where(is_known, left / expected, self.n_shown / (base - expected))
+            scale = np.where(is_known, left / expected, n_shown / (base - expected))
         if not self.has_limits:
             return np.nan_to_num(scale[slices] * probability)
         low, high = np.full(n_slices, 1e-12), np.full(n_slices, 1e30)
@@ -130,7 +151,7 @@ class TableCells:
         for _ in range(_N_HALVINGS):
             middle = np.sqrt(low * high)
             found = np.bincount(slices, clipped(middle), minlength=n_slices)
-            is_low = np.where(is_known, found < left, found > middle * base - self.n_shown)
+            is_low = np.where(is_known, found < left, found > middle * base - n_shown)
             low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
         return clipped(np.sqrt(low * high))
 
@@ -145,7 +166,8 @@ class TableCells:
 
         expectation, sizes = self.expectation(1), np.asarray(self.domain.sizes)
         stack = expectation.stack(Point(np.ones(1), 1.0 / np.repeat(sizes, sizes)[:, None]))
-        for _ in range(_MARGINAL_STEPS if self.has_parts or self.sums.shape[0] else 1):
+        is_indirect = self.has_parts or self.sums.shape[0] or self.is_noisy.any()
+        for _ in range(_MARGINAL_STEPS if is_indirect else 1):
             stack = feasible_stack(expectation.counts(stack)[0], stack, self.domain.offsets)
         return stack[:-1, 0].copy()
 
@@ -159,6 +181,7 @@ class CellExpectation(Stacks):
         self._known = Expectation(cells.known, rank)
         domain = cells.stacked_domain
         self._hidden = Expectation(_rows(domain, cells.hidden), rank)
+        self._noisy = Expectation(_rows(domain, cells.noisy), rank)
         self._bases = Expectation(_rows(domain, cells.bases), rank)
 
     def counts(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
@@ -169,22 +192,32 @@ class CellExpectation(Stacks):
         if cells.sums.shape[0]:
             whole[self.n_levels : -1] = cells.sums @ stack[:-1]
         counts, log_likelihood = self._known.counts(whole)
+        base = np.ones(len(cells.n_shown))
         if cells.has_parts:
-            log_likelihood += self._add_parts(whole, counts)
+            base = np.exp(self._bases.log_likelihoods(whole))
+        n_shown = cells.n_shown
+        if len(cells.noisy.weights):
+            probability = np.exp(self._noisy.log_likelihoods(whole))
+            expected, own = cells.expected_noisy(probability, base)
+            self._noisy.rows.weights[:] = expected
+            counts += self._noisy.counts(whole)[0]
+            log_likelihood += own
+            n_shown = n_shown + np.bincount(cells.noisy.slices, expected, minlength=len(n_shown))
+        if cells.has_parts:
+            log_likelihood += self._add_parts(whole, counts, base, n_shown)
         return self._folded(counts, whole), log_likelihood
 
-    def _add_parts(self, whole: np.ndarray, counts: np.ndarray) -> float:
+    def _add_parts(
+        self, whole: np.ndarray, counts: np.ndarray, base: np.ndarray, n_shown: np.ndarray
+    ) -> float:
         """Add what slices say that do not cover everyone, or are not known in all cells.
 
         Returns what that adds to the log-likelihood.
         """
         cells = self.cells
-        base = np.exp(self._bases.log_likelihoods(whole))
         log_hidden = self._hidden.log_likelihoods(whole)
-        expected = cells.expected_hidden(np.exp(log_hidden), base)
-        totals = cells.n_shown + np.bincount(
-            cells.hidden.slices, expected, minlength=len(cells.n_shown)
-        )
+        expected = cells.expected_hidden(np.exp(log_hidden), base, n_shown)
+        totals = n_shown + np.bincount(cells.hidden.slices, expected, minlength=len(n_shown))
         self._hidden.rows.weights[:] = expected
         self._bases.rows.weights[:] = -totals
         for part in (self._hidden, self._bases):
@@ -192,8 +225,8 @@ class CellExpectation(Stacks):
                 counts += part.counts(whole)[0]
         self._add_outside(totals / base, whole, counts)
         own = xlogy(expected, np.exp(log_hidden)) - xlogy(expected, expected)
-        added = xlogy(totals, totals / base) - xlogy(cells.n_shown, cells.n_shown)
-        return float(own.sum() + added.sum())
+        added = xlogy(totals, totals / base) - xlogy(n_shown, n_shown)
+        return float(own.sum() + added[~cells.is_noisy].sum())
 
     def _add_outside(self, sizes: np.ndarray, whole: np.ndarray, counts: np.ndarray) -> None:
         """Add the people that slices leave out, if everyone were `sizes` (eq. 37)."""
@@ -226,6 +259,7 @@ def _cells_of(table: Measurement, stacked: _Stacked, first_slice: int) -> tuple[
         _columns([own[i] for own, i in zip(places, index, strict=True)], where, index.shape[1]),
         table.counts.ravel(),
         np.broadcast_to(slices[tuple(index[k] for k in table.given)], index.shape[1]),
+        np.zeros(index.shape[1]) if table.noise is None else table.noise.ravel(),
     )
     covered = []
     for k in table.others:
@@ -234,7 +268,8 @@ def _cells_of(table: Measurement, stacked: _Stacked, first_slice: int) -> tuple[
     given = np.indices(shape).reshape(len(shape), slices.size)
     own = [places[k][i] for k, i in zip(table.given, given, strict=True)]
     bases = _columns(own, [*covered, *where], slices.size)
-    return cells, _Cells(bases, np.zeros(slices.size), slices.ravel())
+    nothing = np.zeros(slices.size)
+    return cells, _Cells(bases, nothing, slices.ravel(), nothing)
 
 
 def _columns(own: list[np.ndarray], shared: list[int], n_rows: int) -> np.ndarray:
@@ -254,11 +289,8 @@ def _joined(parts: Sequence[_Cells]) -> _Cells:
         np.pad(part.places, ((0, 0), (0, width - part.places.shape[1])), constant_values=-1)
         for part in parts
     ]
-    return _Cells(
-        np.concatenate(padded),
-        np.concatenate([part.weights for part in parts]),
-        np.concatenate([part.slices for part in parts]),
-    )
+    others = zip(*(part[1:] for part in parts), strict=True)
+    return _Cells(np.concatenate(padded), *map(np.concatenate, others))
 
 
 def _rows(domain: Domain, cells: _Cells) -> Rows:
