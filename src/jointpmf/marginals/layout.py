@@ -267,6 +267,8 @@ def _check_labels(
     grid: Grid, names: Sequence[Any], labels: list[tuple[Any, ...]], rows: Iterable[int]
 ) -> None:
     """Raise if a label is missing; beside that of a total the others may be."""
+    if not any(is_blank(label) for column in zip(*labels, strict=True) for label in set(column)):
+        return
     for row in rows:
         each = labels[row]
         if any(map(is_blank, each)) and not any(map(is_total, each)):
