@@ -327,6 +327,7 @@ LONG = {"x": ["a", "b"], "y": ["c", "d"], "count": [1, 2]}
         ({"x": ["a", "b"], "count": ["1%", "2"]}, {}, "holds '2', but other cells"),
         ({"x": ["a", "b"], "count": ["*", ".."]}, {}, "all cells of the frame are suppressed"),
         ({"x": ["All"], "count": [3]}, {}, "only totals of 'x'"),
+        ({"x": [[1], [2]], "count": [1, 2]}, {}, r"a label must be a text or a number, not \[1\]"),
         (LONG, {"levels": {"z": ["a"]}}, "none of its variables 'x', 'y'"),
         (LONG, {"levels": {"x": ["c"]}}, "none of its labels 'a', 'b'"),
         (LONG, {"levels": {"x": [("a", "b")]}}, "must be a mapping from the table's labels"),

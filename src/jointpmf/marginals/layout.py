@@ -284,4 +284,6 @@ def _plain(label: Any) -> Any:
         label = label.item()
     if isinstance(label, str):
         return label.strip()
+    if isinstance(label, (list, dict, set)):
+        raise JointPMFError(f"a label must be a text or a number, not {shown(label)}")
     return None if is_missing(label) else label
