@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.errors import JointPMFError
+from jointpmf.judge.bands import band_disagreements
 from jointpmf.judge.identifiability import identifiability, is_quick
 from jointpmf.marginals.marginal_set import Disagreement, MarginalSet
 
@@ -176,13 +177,14 @@ def check_tables(marginals: MarginalSet) -> TablesReport:
     if not isinstance(marginals, MarginalSet):
         raise JointPMFError(f"marginals must be a MarginalSet, not {type(marginals).__name__}")
     about = [tuple(dict.fromkeys([*m.names, *m.where])) for m in marginals]
-    disagreements = tuple(marginals.disagreements())
+    disagreements = marginals.disagreements()
+    conflicts = sorted([*disagreements, *band_disagreements(marginals)], key=lambda one: -one.by)
     groups = _groups(marginals.domain.names, about)
     unseen = _unseen_pairs(marginals.domain.names, about)
     largest, is_largest = _largest_rank(marginals, about)
     return TablesReport(
         tuple(map(_summary, marginals)),
-        disagreements,
+        tuple(conflicts),
         tuple(_reordered(marginals, disagreements)),
         _totals(marginals),
         groups,
