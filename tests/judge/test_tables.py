@@ -49,6 +49,13 @@ def test_all_triples_need_nothing_more():
     assert "nothing more is needed" in str(found)
 
 
+def test_a_table_of_all_variables_leaves_nothing_open():
+    found = report(*tables(("age", "sex", "vote")))
+    assert (found.largest_rank, found.wanted) == (None, ())
+    assert str(found).startswith("1 table of 3 variables:")
+    assert "What is not determined:\n  nothing" in str(found)
+
+
 def test_what_disagrees():
     first, second = tables(("age", "sex"), ("sex", "vote"), n_obs=1000)
     other = jp.Marginal(("sex", "vote"), np.asarray(second.table)[::-1] ** 2, n_obs=None)
@@ -79,8 +86,8 @@ def test_tables_that_are_not_whole():
     assert found.groups == (("age", "sex", "vote", "job"),)
     assert found.tables[2].n_hidden == 1
     text = str(found)
-    assert "vote: 3 cells, 60 people, 1 cells hidden" in text
-    assert "(or less: 1 tables are not whole ones)" in text
+    assert "vote: 3 cells, 60 people, 1 cell hidden" in text
+    assert "(or less: 1 of the tables are not whole)" in text
 
 
 class TestBands:

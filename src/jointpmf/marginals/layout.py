@@ -21,7 +21,12 @@ logger = logging.getLogger("jointpmf")
 _MEASURES = ("count", "probability", "proportion", "len")
 """What the last column of a long table is called, if nothing else is said."""
 
-_TOTALS = frozenset(["all", "total", "totals", "sum", "grand total", "overall", "insgesamt"])
+_TOTALS = frozenset(
+    [
+        *("all", "total", "totals", "sum", "overall", "grand total", "total population"),
+        *("all ages", "all persons", "both sexes", "gesamt", "insgesamt", "ensemble", "totale"),
+    ]
+)
 """Labels of totals, in small letters."""
 
 
@@ -255,7 +260,7 @@ def _check_header(grid: Grid, columns: range) -> None:
         raise JointPMFError(
             f"column {empty[0] + 1} of {grid.name} has no name: merged cells, or a title above "
             "the table, leave the header with empty cells; write one row with a name in every "
-            "column, or say with skip how many rows are above it"
+            "column, or say with skip, in a tables.toml, how many rows are above it"
         )
 
 
