@@ -69,6 +69,9 @@ FRAMES = {
     "index without a name": lambda: Marginal.from_frame(
         pd.DataFrame(PAIR, list(DOMAIN["age"].levels), ["no", "yes"]), names=["age", "vote"]
     ),
+    "pivot with the name of its value": lambda: Marginal.from_frame(
+        rows().pivot_table(index="age", columns="vote", values=["size"], aggfunc="count")
+    ),
     "sizes of groups": lambda: Marginal.from_frame(rows().groupby(["vote", "age"]).size()),
     "counts of values": lambda: Marginal.from_frame(rows()[["age", "vote"]].value_counts()),
     "long": lambda: Marginal.from_frame(long()),
@@ -300,6 +303,15 @@ class TestPercentages:
         with pytest.raises(JointPMFError, match=r"within each level of 'x': give given=\['x'\]"):
             Marginal.from_frame(frame, names=["x", "y"])
 
+    @pytest.mark.parametrize("margins", [False, True])
+    def test_row_percentages_of_a_crosstab(self, margins):
+        frame = crosstab(normalize="index", margins=margins)
+        with pytest.raises(JointPMFError, match=r"within each level of 'vote': give given=\['vote"):
+            Marginal.from_frame(frame)
+        marginal = Marginal.from_frame(frame, given=["vote"])
+        np.testing.assert_allclose(marginal.table.sum(axis=1), 1)
+        assert marginal.table.shape == (2, 3)
+
     def test_percentages_that_sum_to_something_else(self):
         frame = pl.DataFrame({"x": ["a", "b"], "count": ["12%", "60%"]})
         with pytest.raises(JointPMFError, match=r"sum to 72, not to 100; .* given"):
@@ -314,6 +326,8 @@ LONG = {"x": ["a", "b"], "y": ["c", "d"], "count": [1, 2]}
     [
         ([[1, 2]], {}, "must be a pandas, Polars or PyArrow frame, not list"),
         (pl.Series([1, 2]), {}, "a column alone has no labels"),
+        ({}, {}, "the frame has no rows"),
+        ({"x": [], "count": []}, {}, "the frame has no rows"),
         (LONG, {"names": "x"}, r"such as \['x'\]"),
         (LONG, {"value": "n"}, "has no column 'n'; its columns are 'x', 'y', 'count'"),
         (LONG, {"value": "count", "names": ["x", "z"]}, "has no column 'z'"),

@@ -105,6 +105,8 @@ def cells_of_grid(
     """
     if isinstance(names, str):
         raise JointPMFError(f"give the names as a list, such as [{names!r}]")
+    if not grid.columns or not grid.columns[0]:
+        raise JointPMFError(f"{grid.name} has no rows")
     names = None if names is None else tuple(names)
     header = [label.strip() if isinstance(label, str) else label for label in grid.header]
     filled = [k for k in range(len(header)) if k not in grid.blanks]
