@@ -364,3 +364,30 @@ def test_a_label_that_two_types_share_is_refused():
     frame = pd.DataFrame({"x": [1, "1"], "count": [3, 4]})
     with pytest.raises(JointPMFError, match="label '1' of 'x' twice"):
         Marginal.from_frame(frame)
+
+
+CELLS = ["1", "2", "*", "<6", "12%", "Total", "All", "a", "b", "", "1,234", "12,5", None, "-", "-3"]
+HEADS = ["x", "y", "z", "count", r"a \ b", "Total", "", "value", "probability"]
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_any_frame_is_read_or_refused_in_one_sentence(data):
+    header = data.draw(st.lists(st.sampled_from(HEADS), min_size=1, max_size=4, unique=True))
+    size = data.draw(st.integers(0, 4))
+    column = st.lists(st.sampled_from(CELLS), min_size=size, max_size=size)
+    frame = pl.DataFrame({name: pl.Series(data.draw(column), dtype=pl.String) for name in header})
+    names = st.lists(st.sampled_from(["x", "y", "z", "b"]), max_size=3)
+    options = {
+        "names": data.draw(st.none() | names),
+        "value": data.draw(st.sampled_from([None, "count", "value", "q"])),
+        "given": data.draw(st.lists(st.sampled_from(["x", "y"]), max_size=2)),
+        "levels": data.draw(st.sampled_from([{}, {"x": ["a"]}, {"y": {"a": ["a", "b"]}}])),
+        "n_obs": data.draw(st.sampled_from([None, 100, 0, [3, 4], {"a": 3}])),
+    }
+    sentence = ""
+    try:
+        assert (Marginal.from_frame(frame, **options).table >= 0).any()
+    except JointPMFError as error:
+        sentence = str(error)
+    assert "\n" not in sentence

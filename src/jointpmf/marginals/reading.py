@@ -76,7 +76,10 @@ def labelled(
     meanings = {name: _meanings(cells, name, levels[name]) for name in _known(cells, levels)}
     own = {name: {text_of(level) for level in levels} for name, levels in (known or {}).items()}
     own |= {name: set(labels) for name, labels in meanings.items()}
-    cells = _with_totals(_used(cells, meanings), own)
+    cells = _used(cells, meanings)
+    if not cells.labels:
+        raise JointPMFError(f"{cells.name} has no cell that is to be used")
+    cells = _with_totals(cells, own)
     axes = [_axis(cells, k) for k in range(len(cells.names))]
     table = _array(cells, axes, missing)
     check_totals(table, what)
