@@ -49,6 +49,13 @@ def test_all_triples_need_nothing_more():
     assert "nothing more is needed" in str(found)
 
 
+def test_a_table_of_all_variables_leaves_nothing_open():
+    found = report(*tables(("age", "sex", "vote")))
+    assert (found.largest_rank, found.wanted) == (None, ())
+    assert str(found).startswith("1 table of 3 variables:")
+    assert "What is not determined:\n  nothing" in str(found)
+
+
 def test_what_disagrees():
     first, second = tables(("age", "sex"), ("sex", "vote"), n_obs=1000)
     other = jp.Marginal(("sex", "vote"), np.asarray(second.table)[::-1] ** 2, n_obs=None)
@@ -79,8 +86,46 @@ def test_tables_that_are_not_whole():
     assert found.groups == (("age", "sex", "vote", "job"),)
     assert found.tables[2].n_hidden == 1
     text = str(found)
-    assert "vote: 3 cells, 60 people, 1 cells hidden" in text
-    assert "(or less: 1 tables are not whole ones)" in text
+    assert "vote: 3 cells, 60 people, 1 cell hidden" in text
+    assert "(or less: 1 of the tables are not whole)" in text
+
+
+class TestBands:
+    AGES = jp.Variable("age", ("a", "b", "c", "d"))
+
+    def found(self, *marginals):
+        names = ["age", *{n: None for m in marginals for n in m.names if n != "age"}]
+        others = [jp.Variable(n, ("no", "yes")) for n in names[1:]]
+        return check_tables(jp.MarginalSet(jp.Domain([self.AGES, *others]), marginals))
+
+    def test_bands_are_compared_on_what_both_can_tell(self):
+        fine = jp.Marginal(("age", "x"), [[100, 100], [100, 200], [200, 100], [100, 100]])
+        coarse = {"age": [("a", "b", "c"), "d"]}
+        agree = jp.Marginal(("age", "y"), [[500, 300], [100, 100]], levels=coarse)
+        assert self.found(fine, agree).disagreements == ()
+        other = jp.Marginal(("age", "y"), [[300, 300], [200, 200]], levels=coarse)
+        (one,) = self.found(fine, other).disagreements
+        assert (one.variables, one.first, one.second) == (("age",), ("age", "x"), ("age", "y"))
+        assert sorted([one.first_probability, one.second_probability]) == pytest.approx([0.6, 0.8])
+
+    def test_bands_that_cross_are_compared_on_their_union(self):
+        first = {"age": [("a", "b"), "c", "d"]}
+        second = {"age": ["a", ("b", "c"), "d"]}
+        one = jp.Marginal(("age",), [500, 300, 200], levels=first)
+        like = jp.Marginal(("age",), [100, 700, 200], levels=second)
+        assert self.found(one, like).disagreements == ()
+        other = jp.Marginal(("age",), [100, 300, 600], levels=second)
+        (found,) = self.found(one, other).disagreements
+        assert found.levels[0] in ("d", ("a", "b", "c"))
+        assert found.by == pytest.approx(0.4)
+
+    def test_tables_that_tell_nothing_of_a_variable(self):
+        fine = jp.Marginal(("age",), [100, 200, 300, 400])
+        within = jp.Marginal(("x", "age"), [[50] * 4, [50] * 4], given=["age"])
+        hidden = jp.Marginal(("age", "x"), [[np.nan, 1]] + [[70, 900]] * 3, n_obs=5000)
+        part = jp.Marginal(("age",), [400, 300, 200, 100], where={"x": "no"})
+        some = jp.Marginal(("age",), [400, 300], levels={"age": ["a", "b"]})
+        assert self.found(fine, within, hidden, part, some).disagreements == ()
 
 
 def test_only_a_set_is_checked():

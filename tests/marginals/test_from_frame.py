@@ -69,6 +69,9 @@ FRAMES = {
     "index without a name": lambda: Marginal.from_frame(
         pd.DataFrame(PAIR, list(DOMAIN["age"].levels), ["no", "yes"]), names=["age", "vote"]
     ),
+    "pivot with the name of its value": lambda: Marginal.from_frame(
+        rows().pivot_table(index="age", columns="vote", values=["size"], aggfunc="count")
+    ),
     "sizes of groups": lambda: Marginal.from_frame(rows().groupby(["vote", "age"]).size()),
     "counts of values": lambda: Marginal.from_frame(rows()[["age", "vote"]].value_counts()),
     "long": lambda: Marginal.from_frame(long()),
@@ -300,6 +303,15 @@ class TestPercentages:
         with pytest.raises(JointPMFError, match=r"within each level of 'x': give given=\['x'\]"):
             Marginal.from_frame(frame, names=["x", "y"])
 
+    @pytest.mark.parametrize("margins", [False, True])
+    def test_row_percentages_of_a_crosstab(self, margins):
+        frame = crosstab(normalize="index", margins=margins)
+        with pytest.raises(JointPMFError, match=r"within each level of 'vote': give given=\['vote"):
+            Marginal.from_frame(frame)
+        marginal = Marginal.from_frame(frame, given=["vote"])
+        np.testing.assert_allclose(marginal.table.sum(axis=1), 1)
+        assert marginal.table.shape == (2, 3)
+
     def test_percentages_that_sum_to_something_else(self):
         frame = pl.DataFrame({"x": ["a", "b"], "count": ["12%", "60%"]})
         with pytest.raises(JointPMFError, match=r"sum to 72, not to 100; .* given"):
@@ -314,6 +326,8 @@ LONG = {"x": ["a", "b"], "y": ["c", "d"], "count": [1, 2]}
     [
         ([[1, 2]], {}, "must be a pandas, Polars or PyArrow frame, not list"),
         (pl.Series([1, 2]), {}, "a column alone has no labels"),
+        ({}, {}, "the frame has no rows"),
+        ({"x": [], "count": []}, {}, "the frame has no rows"),
         (LONG, {"names": "x"}, r"such as \['x'\]"),
         (LONG, {"value": "n"}, "has no column 'n'; its columns are 'x', 'y', 'count'"),
         (LONG, {"value": "count", "names": ["x", "z"]}, "has no column 'z'"),
@@ -327,6 +341,7 @@ LONG = {"x": ["a", "b"], "y": ["c", "d"], "count": [1, 2]}
         ({"x": ["a", "b"], "count": ["1%", "2"]}, {}, "holds '2', but other cells"),
         ({"x": ["a", "b"], "count": ["*", ".."]}, {}, "all cells of the frame are suppressed"),
         ({"x": ["All"], "count": [3]}, {}, "only totals of 'x'"),
+        ({"x": [[1], [2]], "count": [1, 2]}, {}, r"a label must be a text or a number, not \[1\]"),
         (LONG, {"levels": {"z": ["a"]}}, "none of its variables 'x', 'y'"),
         (LONG, {"levels": {"x": ["c"]}}, "none of its labels 'a', 'b'"),
         (LONG, {"levels": {"x": [("a", "b")]}}, "must be a mapping from the table's labels"),
@@ -349,3 +364,30 @@ def test_a_label_that_two_types_share_is_refused():
     frame = pd.DataFrame({"x": [1, "1"], "count": [3, 4]})
     with pytest.raises(JointPMFError, match="label '1' of 'x' twice"):
         Marginal.from_frame(frame)
+
+
+CELLS = ["1", "2", "*", "<6", "12%", "Total", "All", "a", "b", "", "1,234", "12,5", None, "-", "-3"]
+HEADS = ["x", "y", "z", "count", r"a \ b", "Total", "", "value", "probability"]
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_any_frame_is_read_or_refused_in_one_sentence(data):
+    header = data.draw(st.lists(st.sampled_from(HEADS), min_size=1, max_size=4, unique=True))
+    size = data.draw(st.integers(0, 4))
+    column = st.lists(st.sampled_from(CELLS), min_size=size, max_size=size)
+    frame = pl.DataFrame({name: pl.Series(data.draw(column), dtype=pl.String) for name in header})
+    names = st.lists(st.sampled_from(["x", "y", "z", "b"]), max_size=3)
+    options = {
+        "names": data.draw(st.none() | names),
+        "value": data.draw(st.sampled_from([None, "count", "value", "q"])),
+        "given": data.draw(st.lists(st.sampled_from(["x", "y"]), max_size=2)),
+        "levels": data.draw(st.sampled_from([{}, {"x": ["a"]}, {"y": {"a": ["a", "b"]}}])),
+        "n_obs": data.draw(st.sampled_from([None, 100, 0, [3, 4], {"a": 3}])),
+    }
+    sentence = ""
+    try:
+        assert (Marginal.from_frame(frame, **options).table >= 0).any()
+    except JointPMFError as error:
+        sentence = str(error)
+    assert "\n" not in sentence

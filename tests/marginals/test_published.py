@@ -230,6 +230,7 @@ BAD_LISTS = [
     ("version = 1\n[[tables]]\npath = 't.csv'\nsheet = 'x'", "table 1 .* no spreadsheet"),
     ("version = 1\n[[tables]]\npath = 't.csv'\nwhere = {sex = 'f'}", "where names 'sex'"),
     ("version = 1\n[[tables]]\npath = 't.csv'\nwhere = {age = 'x'}", "table 1 .* no level 'x'"),
+    ("version = 1\n[[tables]]\npath = 't.csv'\nwhere = {age = []}", "leaves nobody"),
     ("version = 1\n[[tables]]\npath = 't.csv'\nlevels = {age = ['x']}", "none of its labels"),
     ("version = 1\nimpossible = [{}]\n[[tables]]\npath = 't.csv'", "'impossible' .* is empty"),
     ("version = 1\nimpossible = [{a = 1}]\n[[tables]]\npath = 't.csv'", "impossible names 'a'"),
@@ -330,6 +331,25 @@ class TestBadFiles:
         ]
         with pytest.raises(JointPMFError, match=r"no level in common .* names"):
             read_marginals(paths)
+
+
+class TestDomain:
+    def test_tables_in_the_levels_of_a_model(self, tmp_path):
+        domain = jp.Domain(
+            [
+                jp.Variable("age", ("old", "middle", "young")),
+                jp.Variable("sex", ("f", "m")),
+                jp.Variable("vote", ("no", "yes")),
+            ]
+        )
+        marginals = read_marginals([put(tmp_path, "t.csv", LONG)], domain=domain)
+        assert marginals.domain == domain.project(["age", "vote"])
+        np.testing.assert_allclose(marginals[0].table, PAIR[::-1, ::-1].T / PAIR.sum())
+
+    def test_a_variable_that_the_model_does_not_have(self, tmp_path):
+        domain = jp.Domain([jp.Variable("age", ("old", "middle", "young"))])
+        with pytest.raises(JointPMFError, match=r"t.csv is about 'vote', but the model's"):
+            read_marginals([put(tmp_path, "t.csv", LONG)], domain=domain)
 
 
 def test_a_model_of_a_list_is_that_of_its_tables(tmp_path):

@@ -206,6 +206,13 @@ def _grid_of_pandas(frame: Any, name: str) -> Grid:
     index = frame.index
     is_count = index.names == [None] and index.tolist() == list(range(len(index)))
     labels = [] if is_count else [index.get_level_values(k) for k in range(index.nlevels)]
+    if frame.columns.nlevels > 1:  # pivots put the name of their one value above all columns
+        constant = [
+            k
+            for k, name in enumerate(frame.columns.names)
+            if name is None and frame.columns.get_level_values(k).nunique() == 1
+        ]
+        frame = frame.droplevel(constant[: frame.columns.nlevels - 1], axis=1)
     above = tuple(frame.columns.names)
     columns = [frame.iloc[:, k] for k in range(frame.shape[1])]
     return Grid(

@@ -73,6 +73,9 @@ def printed_numbers(
     >>> printed_numbers(["12,5 %", "87,5 %"], lambda k: f"cell {k}").values.tolist()
     [12.5, 87.5]
     """
+    if (plain := _plain_numbers(cells)) is not None and not missing:
+        nothing = np.full(len(cells), math.inf)
+        return Printed(plain, nothing, nothing, False)
     marks = _MARKS | set(missing)
     texts = [_text(cell) for cell in cells]
     has_comma = any(_ONLY_DECIMAL_COMMA.fullmatch(_bare(text)) for text in texts if text)
@@ -100,6 +103,13 @@ def printed_numbers(
             "are percentages"
         )
     return Printed(values, below, at_most, bool(percent.any()))
+
+
+def _plain_numbers(cells: Sequence[Any]) -> np.ndarray | None:
+    """Return cells that are all written as plain digits, quickly; None if they are not."""
+    if not all(isinstance(cell, str) and cell.isdecimal() for cell in cells):
+        return None
+    return np.array(list(map(float, cells)))
 
 
 def _text(cell: Any) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.errors import JointPMFError
+from jointpmf.judge.bands import band_disagreements
 from jointpmf.judge.identifiability import identifiability, is_quick
 from jointpmf.marginals.marginal_set import Disagreement, MarginalSet
 
@@ -40,7 +41,7 @@ class TableSummary:
         """Name the variables, and say how large the table is."""
         size = "×".join(map(str, self.shape))
         people = "" if self.n_obs is None else f", {self.n_obs:,.0f} people"
-        hidden = f", {self.n_hidden} cells hidden" if self.n_hidden else ""
+        hidden = f", {_number(self.n_hidden, 'cell')} hidden" if self.n_hidden else ""
         return f"{', '.join(self.names)}: {size} cells{people}{hidden}"
 
 
@@ -101,9 +102,12 @@ class TablesReport:
         """Say what disagrees, what is not determined, and what to ask for."""
         n_variables = sum(map(len, self.groups))
         chapters = [
-            (f"{len(self.tables)} tables of {n_variables} variables", self.tables),
+            (
+                f"{_number(len(self.tables), 'table')} of {_number(n_variables, 'variable')}",
+                self.tables,
+            ),
             ("What disagrees", self._conflicts() or ["nothing"]),
-            ("What is not determined", self._open() or ["nothing at a rank that was tried"]),
+            ("What is not determined", self._open() or ["nothing that was looked for"]),
             ("What to ask for", self._wishes() or ["nothing more is needed"]),
         ]
         return "\n".join(f"{title}:\n{_lines(lines)}" for title, lines in chapters)
@@ -137,7 +141,7 @@ class TablesReport:
         if not self.is_largest:
             return f"whether models of a rank above {rank} are determined was not tried"
         n_partial = sum(not table.is_plain for table in self.tables)
-        less = f" (or less: {n_partial} tables are not whole ones)" if n_partial else ""
+        less = f" (or less: {n_partial} of the tables are not whole)" if n_partial else ""
         return (
             f"models of a rank above {rank}{less}: many fit the tables equally well, and the "
             "answer is their average"
@@ -152,6 +156,10 @@ class TablesReport:
                 why = f", which connects {' with '.join(', '.join(group) for group in joins)}"
             found.append(f"a table of {' by '.join(names)}{why}")
         return found
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _lines(lines: Sequence[object]) -> str:
@@ -176,13 +184,14 @@ def check_tables(marginals: MarginalSet) -> TablesReport:
     if not isinstance(marginals, MarginalSet):
         raise JointPMFError(f"marginals must be a MarginalSet, not {type(marginals).__name__}")
     about = [tuple(dict.fromkeys([*m.names, *m.where])) for m in marginals]
-    disagreements = tuple(marginals.disagreements())
+    disagreements = marginals.disagreements()
+    conflicts = sorted([*disagreements, *band_disagreements(marginals)], key=lambda one: -one.by)
     groups = _groups(marginals.domain.names, about)
     unseen = _unseen_pairs(marginals.domain.names, about)
     largest, is_largest = _largest_rank(marginals, about)
     return TablesReport(
         tuple(map(_summary, marginals)),
-        disagreements,
+        tuple(conflicts),
         tuple(_reordered(marginals, disagreements)),
         _totals(marginals),
         groups,
@@ -245,8 +254,12 @@ def _unseen_pairs(names: Sequence[str], about: Sequence[Names]) -> tuple[tuple[s
 
 
 def _largest_rank(marginals: MarginalSet, about: Sequence[Names]) -> tuple[int | None, bool]:
-    """Return the largest rank that tables determine; those that are not whole count as such."""
-    if not is_quick(marginals.domain, 2):
+    """Return the largest rank that tables determine; those that are not whole count as such.
+
+    It is not sought where a table shows all variables: that is the joint itself.
+    """
+    is_whole = any(m.is_of_everyone and m.order == len(marginals.domain) for m in marginals)
+    if is_whole or not is_quick(marginals.domain, 2):
         return None, False
     report = identifiability((marginals.domain, about), 2)
     return report.largest_rank, report.is_largest

@@ -21,7 +21,12 @@ logger = logging.getLogger("jointpmf")
 _MEASURES = ("count", "probability", "proportion", "len")
 """What the last column of a long table is called, if nothing else is said."""
 
-_TOTALS = frozenset(["all", "total", "totals", "sum", "grand total", "overall", "insgesamt"])
+_TOTALS = frozenset(
+    [
+        *("all", "total", "totals", "sum", "overall", "grand total", "total population"),
+        *("all ages", "all persons", "both sexes", "gesamt", "insgesamt", "ensemble", "totale"),
+    ]
+)
 """Labels of totals, in small letters."""
 
 
@@ -100,6 +105,8 @@ def cells_of_grid(
     """
     if isinstance(names, str):
         raise JointPMFError(f"give the names as a list, such as [{names!r}]")
+    if not grid.columns or not grid.columns[0]:
+        raise JointPMFError(f"{grid.name} has no rows")
     names = None if names is None else tuple(names)
     header = [label.strip() if isinstance(label, str) else label for label in grid.header]
     filled = [k for k in range(len(header)) if k not in grid.blanks]
@@ -255,7 +262,7 @@ def _check_header(grid: Grid, columns: range) -> None:
         raise JointPMFError(
             f"column {empty[0] + 1} of {grid.name} has no name: merged cells, or a title above "
             "the table, leave the header with empty cells; write one row with a name in every "
-            "column, or say with skip how many rows are above it"
+            "column, or say with skip, in a tables.toml, how many rows are above it"
         )
 
 
@@ -267,6 +274,8 @@ def _check_labels(
     grid: Grid, names: Sequence[Any], labels: list[tuple[Any, ...]], rows: Iterable[int]
 ) -> None:
     """Raise if a label is missing; beside that of a total the others may be."""
+    if not any(is_blank(label) for column in zip(*labels, strict=True) for label in set(column)):
+        return
     for row in rows:
         each = labels[row]
         if any(map(is_blank, each)) and not any(map(is_total, each)):
@@ -282,4 +291,6 @@ def _plain(label: Any) -> Any:
         label = label.item()
     if isinstance(label, str):
         return label.strip()
+    if isinstance(label, (list, dict, set)):
+        raise JointPMFError(f"a label must be a text or a number, not {shown(label)}")
     return None if is_missing(label) else label

@@ -19,11 +19,22 @@ from jointpmf.marginals.reading import labelled
 from jointpmf.marginals.tables_file import TableEntry, TableList, read_table_list
 
 
-def read_marginals(paths: Sequence[str], missing: Iterable[str] = ()) -> MarginalSet:
+def read_marginals(
+    paths: Sequence[str], missing: Iterable[str] = (), domain: Domain | None = None
+) -> MarginalSet:
     """Return the marginals in files: long or wide tables, or a `tables.toml` that lists some.
 
     Levels are the union of all tables' unless they are listed: numbers in their order, texts in
     that of their appearance. Cells that a table does not list are zero.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        The files.
+    missing : iterable of str
+        More texts that mean that a cell was not published.
+    domain : Domain, optional
+        What can happen, as of a model; the set is over those of its variables that tables have.
 
     Examples
     --------
@@ -39,10 +50,13 @@ def read_marginals(paths: Sequence[str], missing: Iterable[str] = ()) -> Margina
         read_table_list(path) if path.endswith(".toml") else TableList((TableEntry(path),))
         for path in paths
     ]
-    listed = {name: levels for each in lists for name, levels in each.variables.items()}
+    listed: dict[str, Sequence[Any]] = {}
+    for each in lists:
+        listed |= each.variables
+    listed |= {variable.name: variable.levels for variable in domain or ()}
     entries = [entry for each in lists for entry in each.tables]
     tables = [_Read.of(entry, tuple(missing), listed) for entry in entries]
-    domain = _domain(tables, listed)
+    domain = _domain(tables, listed) if domain is None else _own_domain(tables, domain)
     marginals = [table.marginal(domain) for table in tables]
     impossible = [
         _in_domain(cell, domain, "impossible") for each in lists for cell in each.impossible
@@ -62,7 +76,7 @@ class _Read:
 
     @classmethod
     def of(
-        cls, entry: TableEntry, missing: tuple[str, ...], listed: Mapping[str, list[Any]]
+        cls, entry: TableEntry, missing: tuple[str, ...], listed: Mapping[str, Sequence[Any]]
     ) -> _Read:
         """Return the table in a file."""
         with _named(entry.where_listed):
@@ -114,7 +128,7 @@ def _named(where_listed: str) -> Iterator[None]:
         raise JointPMFError(f"{where_listed}: {error}") from None
 
 
-def _domain(tables: Sequence[_Read], listed: Mapping[str, list[Any]]) -> Domain:
+def _domain(tables: Sequence[_Read], listed: Mapping[str, Sequence[Any]]) -> Domain:
     """Return all variables: with their levels as listed, or else with those of all tables."""
     names = dict.fromkeys([*listed, *(name for each in tables for name in each.table.names)])
     return Domain(
@@ -123,6 +137,19 @@ def _domain(tables: Sequence[_Read], listed: Mapping[str, list[Any]]) -> Domain:
             for name in names
         ]
     )
+
+
+def _own_domain(tables: Sequence[_Read], domain: Domain) -> Domain:
+    """Return the variables of a domain that tables are about."""
+    about = {name for each in tables for name in (*each.table.names, *each.what.get("where", ()))}
+    for each in tables:
+        unknown = [name for name in each.table.names if name not in domain]
+        if unknown:
+            raise JointPMFError(
+                f"{each.table.name} is about {listing(unknown)}, but the model's variables are "
+                f"{listing(domain.names)}"
+            )
+    return domain.project([name for name in domain.names if name in about])
 
 
 def _learned_variable(name: str, tables: Sequence[_Read]) -> Variable:

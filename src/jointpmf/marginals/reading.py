@@ -76,21 +76,18 @@ def labelled(
     meanings = {name: _meanings(cells, name, levels[name]) for name in _known(cells, levels)}
     own = {name: {text_of(level) for level in levels} for name, levels in (known or {}).items()}
     own |= {name: set(labels) for name, labels in meanings.items()}
-    kept = [k for k in range(len(cells.labels)) if _is_used(cells, k, meanings)]
-    cells = replace(
-        cells,
-        labels=[_with_totals(cells, k, own) for k in kept],
-        noise=None if cells.noise is None else [cells.noise[k] for k in kept],
-        numbers=[cells.numbers[k] for k in kept],
-    )
+    cells = _used(cells, meanings)
+    if not cells.labels:
+        raise JointPMFError(f"{cells.name} has no cell that is to be used")
+    cells = _with_totals(cells, own)
     axes = [_axis(cells, k) for k in range(len(cells.names))]
     table = _array(cells, axes, missing)
     check_totals(table, what)
     for k in range(len(table.names)):
         table = without_sums(table, k, what, own.get(table.names[k], ()))
     entries = [
-        [meanings.get(name, {}).get(text_of(label), label) for label in own]
-        for name, own in zip(table.names, table.labels, strict=True)
+        [meanings.get(name, {}).get(text_of(label), label) for label in labels]
+        for name, labels in zip(table.names, table.labels, strict=True)
     ]
     return replace(table, entries=tuple(entries))
 
@@ -130,23 +127,45 @@ def _meanings(cells: CellList, name: str, levels: Any) -> dict[str, Any]:
     return {label: tuple(entry) if is_band(entry) else entry for label, entry in found.items()}
 
 
-def _is_used(cells: CellList, cell: int, meanings: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Tell whether a cell's labels are among those that are to be used, or totals."""
-    return all(
-        name not in meanings or text_of(label) in meanings[name] or is_total(label)
-        for name, label in zip(cells.names, cells.labels[cell], strict=True)
+def _used(cells: CellList, meanings: Mapping[str, Mapping[str, Any]]) -> CellList:
+    """Return the cells whose labels are among those that are to be used, or totals."""
+    if not meanings:
+        return cells
+    kept = [
+        k
+        for k, labels in enumerate(cells.labels)
+        if all(
+            name not in meanings or text_of(label) in meanings[name] or is_total(label)
+            for name, label in zip(cells.names, labels, strict=True)
+        )
+    ]
+    return replace(
+        cells,
+        labels=[cells.labels[k] for k in kept],
+        numbers=[cells.numbers[k] for k in kept],
+        noise=None if cells.noise is None else [cells.noise[k] for k in kept],
     )
 
 
-def _with_totals(cells: CellList, cell: int, own: Mapping[str, Collection[str]]) -> tuple[Any, ...]:
-    """Return the labels of a cell, with one and the same for all totals."""
-    pairs = list(zip(cells.names, cells.labels[cell], strict=True))
-    totals = [is_total(x) and text_of(x) not in own.get(name, ()) for name, x in pairs]
-    blank = any(totals)
-    return tuple(
-        _TOTAL if total or (blank and label in (None, "")) else label
-        for (_, label), total in zip(pairs, totals, strict=True)
-    )
+def _with_totals(cells: CellList, own: Mapping[str, Collection[str]]) -> CellList:
+    """Return cells with one and the same label for all totals; beside it, also for empty ones."""
+    totals = [
+        {x for x in dict.fromkeys(labels) if is_total(x) and text_of(x) not in own.get(name, ())}
+        for name, labels in zip(cells.names, zip(*cells.labels, strict=True), strict=True)
+    ]
+    if not any(totals):
+        return cells
+    labels = []
+    for each in cells.labels:
+        is_one = [label in found for label, found in zip(each, totals, strict=True)]
+        blanks = (None, "") if any(is_one) else ()
+        labels.append(
+            tuple(
+                _TOTAL if one or label in blanks else label
+                for label, one in zip(each, is_one, strict=True)
+            )
+        )
+    return replace(cells, labels=labels)
 
 
 def _axis(cells: CellList, k: int) -> list[Any]:

@@ -15,6 +15,7 @@ import numpy as np
 from jointpmf.domain import text_of
 from jointpmf.errors import JointPMFError
 from jointpmf.marginals.labelled import Labelled
+from jointpmf.marginals.measurement import likely_given
 
 logger = logging.getLogger("jointpmf")
 
@@ -23,7 +24,11 @@ _NEAR = 0.01
 
 
 def check_totals(table: Labelled, what: Mapping[str, Any]) -> None:
-    """Check the totals that labels show against the cells, and say that they were left out."""
+    """Check the totals that labels show against the cells, and say that they were left out.
+
+    Of percentages within levels that do not say so, which are refused later, they are no sums.
+    """
+    given = what.get("given") or likely_given(np.nan_to_num(table.cells))
     for k, name in enumerate(table.names):
         inner = [slice(0, -1)] * len(table.names)
         inner[k] = slice(-1, None)
@@ -31,7 +36,7 @@ def check_totals(table: Labelled, what: Mapping[str, Any]) -> None:
         if np.isnan(totals).all():
             continue
         logger.info("%s: the totals of %r were left out", table.name, name)
-        if name not in (what.get("given") or ()):
+        if name not in given and k not in given:
             _check_totals(table, k, totals, what)
 
 
