@@ -9,8 +9,7 @@ import pytest
 
 import jointpmf as jp
 from jointpmf.data import file_codes
-from jointpmf.data.file_codes import _Coder, coded_batches, codes_in
-from jointpmf.data.file_levels import learned_domain
+from jointpmf.data.file_codes import _Coder, coded_batches, codes_in, learned_domain
 from jointpmf.data.table_files import open_table
 
 TABLE = pl.DataFrame(

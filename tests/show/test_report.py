@@ -20,11 +20,11 @@ from jointpmf.judge.bootstrap import BootstrapTest
 from jointpmf.judge.rank import RankCurve, RankScore
 from jointpmf.model_file import read_model_file, write_model
 from jointpmf.show.report.comparison import Budget, compared_pairs, comparison
+from jointpmf.show.report.components import telling_levels
 from jointpmf.show.report.findings import findings_of
 from jointpmf.show.report.page import report_bytes
 from jointpmf.show.report.subject import Subject
 from jointpmf.show.report.tally import Tally
-from jointpmf.show.report.telling import telling_levels
 from jointpmf.solvers.loop import Status, Step
 from support.browser import (
     AXE,

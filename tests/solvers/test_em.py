@@ -15,7 +15,7 @@ from jointpmf.rows.table import Rows
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.loop import Loop, iterate
 from jointpmf.solvers.ordinal import neighbour_kernel
-from jointpmf.solvers.starts.of_rows import point_at_rows
+from jointpmf.solvers.starts.random import point_at_rows
 from support import oracle
 from support.feasibility import is_feasible
 

@@ -16,7 +16,7 @@ from jointpmf.rows.table import Rows
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.held_out import Answers, HeldOut, HeldOutCells
 from jointpmf.solvers.loop import Loop, State, iterate
-from jointpmf.solvers.starts.of_rows import point_at_rows
+from jointpmf.solvers.starts.random import point_at_rows
 from support import oracle
 
 

@@ -37,7 +37,7 @@ def inverse_of_shifted(gram, rho):
 
 @compiled
 def solve_block(gram, cross, value, dual, per_row, max_iter, tol):
-    """Run ADMM on one block in place; return (iterations, primal gap, dual gap, moved).
+    """Run ADMM (eq. 8) on one block in place; return (iterations, primal gap, dual gap, moved).
 
     `cross`, `value` and `dual` have shape (rank, size). With `per_row` each row is a simplex (a
     factor, transposed); otherwise the only column is one (the weights). `moved` is how far the

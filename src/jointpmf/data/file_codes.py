@@ -1,11 +1,11 @@
-"""The codes of the rows of a table file, some rows at a time.
+"""The levels of a table file, and the codes of its rows, some rows at a time.
 
 Cells are matched with levels by their text where their types differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -13,7 +13,8 @@ import polars as pl
 
 from jointpmf.data.codes import Codes
 from jointpmf.data.encode import encode
-from jointpmf.data.texts import as_numbers, level_for
+from jointpmf.data.levels import LevelCollector, LevelRules
+from jointpmf.data.texts import as_numbers, level_for, typed_texts
 from jointpmf.domain import MISSING, Domain, listing_of_texts
 from jointpmf.errors import JointPMFError, shown
 
@@ -164,3 +165,57 @@ def _refuse(column: pl.Series, where: pl.Series, variable: Variable, first_row: 
             f"column {column.name!r} holds {shown(column[row])} in row {first_row + row}, which is "
             f"none of its levels {listing_of_texts(variable.levels)}"
         )
+
+
+def learned_domain(
+    table: TableFile,
+    names: Sequence[str],
+    bins: Mapping[str, int | Sequence[float]],
+    max_binned: int = 2**22,
+) -> Domain:
+    """Return the domain of some columns of a file.
+
+    Parameters
+    ----------
+    table : TableFile
+        The file.
+    names : sequence of str
+        Which columns.
+    bins : mapping of name to int or edges
+        How to cut columns of numbers.
+    max_binned : int
+        By how many numbers, at most, a column is cut: of more, by evenly spaced ones.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import polars as pl
+    >>> from jointpmf.data.table_files import open_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pl.DataFrame({"a": [1, 2], "b": ["x", None]}).write_csv(f"{folder}/t.csv")
+    ...     with open_table(f"{folder}/t.csv") as table:
+    ...         [variable.levels for variable in learned_domain(table, ["a", "b"], {})]
+    [(1, 2), ('x',)]
+    """
+    collector = LevelCollector(
+        LevelRules(
+            max_levels=100_000,
+            may_be_unique=False,
+            typed=typed_texts if table.is_text else None,
+            bins=bins,
+            max_binned=max_binned,
+            too_many_numbers=(
+                "column {name!r} has more than {max_numbers} different numbers: cut it "
+                'with bins (--bins "{name}=8"), or leave it out with drop (--drop "{name}")'
+            ),
+            too_many_levels=(
+                "column {name!r} has {count} different texts, too many to learn from: "
+                'leave it out with drop (--drop "{name}")'
+            ),
+            no_cell="column {name!r} has no observed cell; leave it out with drop (--drop)",
+            empty=f"{table.name} has no rows",
+        )
+    )
+    for batch in table.batches(names):
+        collector.add(batch.with_columns(as_numbers(batch[name]) for name in names if name in bins))
+    return collector.domain()

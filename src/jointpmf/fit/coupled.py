@@ -73,6 +73,10 @@ class _First(NamedTuple):
     start: Start
     is_certain: bool = False
     is_exact: bool = False
+    is_unique: bool | None = None
+    """Whether the marginals determine a model of the rank, if that is known."""
+    n_starts: int = 1
+    """From how many starts to fit, at most."""
 
 
 @dataclass(frozen=True)
@@ -93,15 +97,19 @@ class CoupledFit:
         """Return the best fit; `marginals` are those of a problem of tables."""
         try:
             with interrupts():
-                first = self._first(problem, marginals, generator)
-                unique = first.is_exact or _is_unique(problem, generator)
+                first = self.begin(problem, marginals, generator)
         except KeyboardInterrupt:
             return self._stopped_at(random_point(problem.domain, problem.rank, generator), problem)
-        loop = self.loop
-        if self.method == "auto" and unique is False:
-            loop = replace(loop, tol=max(loop.tol, _VALLEY_TOL))
-        is_alone = first.is_certain or self.method != "auto" or held_out is not None
-        count = 1 if is_alone or unique is False else _n_starts(problem)
+        loop, unique = self.loop, first.is_unique
+        if unique is False:
+            logger.warning(
+                "rank %d is not identifiable from these marginals; jointpmf.identifiability says "
+                "more",
+                problem.rank,
+            )
+            if self.method == "auto":
+                loop = replace(loop, tol=max(loop.tol, _VALLEY_TOL))
+        count = 1 if held_out is not None else first.n_starts
 
         def fit(point: Point, start: Start) -> Solution:
             outcome = iterate(self._solver(problem), point, loop, validation=held_out)
@@ -119,6 +127,15 @@ class CoupledFit:
         here = iterate(self._solver(problem), point, Loop(max_iter=0, tol=0.0))
         start = Start("random", "interrupted before it began")
         return Solution.of(here, problem.domain, start).stopped()
+
+    def begin(
+        self, problem: Problem, marginals: MarginalSet | None, generator: np.random.Generator
+    ) -> _First:
+        """Return where to begin, from how many starts, and whether there is one optimum to find."""
+        first = self._first(problem, marginals, generator)
+        unique = first.is_exact or _is_unique(problem, generator)
+        is_alone = first.is_certain or self.method != "auto" or unique is False
+        return first._replace(is_unique=unique, n_starts=1 if is_alone else _n_starts(problem))
 
     def _first(
         self, problem: Problem, marginals: MarginalSet | None, generator: np.random.Generator
@@ -214,7 +231,7 @@ def _finished(
 
 
 def _is_unique(problem: Problem, generator: np.random.Generator) -> bool | None:
-    """Tell whether the marginals determine a model of this rank; warn if they do not."""
+    """Tell whether the marginals determine a model of this rank; None if it is too large."""
     if isinstance(problem, CoupledLeastSquares):
         curvature = problem.curvature
     else:
@@ -224,13 +241,7 @@ def _is_unique(problem: Problem, generator: np.random.Generator) -> bool | None:
             return None
         subsets = list(combinations(range(n_all), problem.order))
         curvature = Curvature(problem.domain, subsets, np.ones(len(subsets)))
-    determined = is_determined(curvature, problem.rank, generator)
-    if determined is False:
-        logger.warning(
-            "rank %d is not identifiable from these marginals; jointpmf.identifiability says more",
-            problem.rank,
-        )
-    return determined
+    return is_determined(curvature, problem.rank, generator)
 
 
 @dataclass(frozen=True)

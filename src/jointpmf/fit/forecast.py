@@ -1,32 +1,39 @@
 """What a fit will cost before it is begun: passes, memory, and seconds on this machine.
 
-The fit is really begun, on two small tables with the variables, levels and rank asked about; what
-that takes is extended to all rows along a straight line.
+The fit is really begun, on two small tables; what that takes is extended along a line to all rows.
 """
 
 from __future__ import annotations
 
+import math
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
 
+import numpy as np
+
+from jointpmf.data.codes import Codes
+from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, one_of, whole_number
+from jointpmf.fit.coupled import CoupledFit
+from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.memory import text_of_bytes
-from jointpmf.fit.rehearsal import (
-    Cost,
-    CoupledTrial,
-    LikelihoodTrial,
-    extended,
-    random_rows,
-    timed_and_traced,
-)
-from jointpmf.fit.subsets import is_better_implicit
+from jointpmf.fit.settings import Effort
+from jointpmf.fit.subsets import is_better_implicit, problem_of
+from jointpmf.pmf import random_pmf
+from jointpmf.rows.source import Table
+from jointpmf.solvers.implicit import Limits
+from jointpmf.solvers.jacobian import can_be_decided
+from jointpmf.solvers.loop import Loop, Step, iterate
+from jointpmf.solvers.methods import SweepsThenNewton, n_sweeps_of
+from jointpmf.solvers.starts.random import random_point
 from jointpmf.threads import one_blas_thread
 
-if TYPE_CHECKING:
-    from jointpmf.data.codes import Codes
-
-_WORK, _FEWEST, _MOST = 2**21, 200, 2**15
-"""Cells times components of the larger table that is tried, and its rows at least and at most."""
+_WORK, _FEWEST, _MOST, _SUBSETS = 2**21, 200, 2**15, 2000
+"""Cells times components of the larger table that is tried, its rows at least and at most, and how
+many subsets of its variables are counted to find a start."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +49,7 @@ class Plan:
     memory, code_bytes : float
         Bytes that the fit holds at most, and how many of them are the codes.
     seconds_per_pass, start_seconds, seconds : float
-        Of one pass, of all that comes before the first iteration, and of the whole fit, on this
-        machine.
-
-    Examples
-    --------
-    >>> import jointpmf as jp
-    >>> print(str(jp.plan(1000, 5, 3, rank=2)).splitlines()[0])
-    1000 rows of 5 variables with 3 levels, rank 2
+        Of one pass, of all before the first iteration, and of the whole fit, on this machine.
     """
 
     what: str
@@ -64,16 +64,20 @@ class Plan:
 
     def __str__(self) -> str:
         """Return the plan as a few lines."""
-        memory, codes = text_of_bytes(self.memory), text_of_bytes(self.code_bytes)
-        times = self.seconds_per_pass, self.seconds, self.start_seconds
-        each, total, start = (_text_of_time(seconds) for seconds in times)
+        memory, codes = map(text_of_bytes, (self.memory, self.code_bytes))
+        each, total = map(_text_of_time, (self.seconds_per_pass, self.seconds))
         return (
             f"{self.what}\n  way      {self.how}\n"
             f"  passes   {self.passes} for {self.n_iter} iterations\n"
             f"  memory   {memory}, of which codes {codes}\n"
             f"  time     {each} a pass, {total} in all on this machine,\n"
-            f"           {start} of it before the first iteration"
+            f"           {_text_of_time(self.start_seconds)} of it before the first iteration"
         )
+
+
+def _text_of_time(seconds: float) -> str:
+    minutes = f"{seconds / 60:.2g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
+    return f"{seconds:.2g} s" if seconds < 120 else minutes
 
 
 def plan(
@@ -99,16 +103,14 @@ def plan(
     Examples
     --------
     >>> import jointpmf as jp
-    >>> found = jp.plan(10**6, 50, 5, 10)
-    >>> found.passes, found.code_bytes
-    (200, 50000000.0)
+    >>> jp.plan(10**6, 50, 5, 10).code_bytes
+    50000000.0
     """
-    asked = {"n_rows": n_rows, "n_variables": n_variables, "levels": levels, "the rank": rank}
-    for name, number in asked.items():
+    numbers = {"n_rows": n_rows, "n_variables": n_variables, "levels": levels, "the rank": rank}
+    for name, number in numbers.items():
         whole_number(number, name, 1)
     whole_number(n_iter, "n_iter", 0)
-    how, passes = "maximum likelihood by EM", 2
-    trial: LikelihoodTrial | CoupledTrial = LikelihoodTrial()
+    how, passes, trial = "maximum likelihood by EM", 2, partial(_likelihood, rank)
     if one_of(method, ("likelihood", "marginals"), "method") == "marginals":
         if whole_number(order, "the order", 2) > n_variables:
             raise JointPMFError(f"the order {order} is larger than the {n_variables} variables")
@@ -116,32 +118,83 @@ def plan(
         passes = 2 if is_implicit else 1
         way = "implicitly from the rows" if is_implicit else "counted in one pass over the rows"
         how = f"marginals of order {order}, {way}"
-        trial = CoupledTrial(order, is_implicit, n_rows)
-
-    def measured(some: Codes) -> list[float]:
-        cost, _, memory = timed_and_traced(lambda: trial.begin(rank, some))
-        return [*cost, memory]
-
-    with one_blas_thread:
-        warm = random_rows(min(n_variables, 4), levels, rank, 20)
-        trial.search(rank, warm, trial.begin(rank, warm).kept)  # all is compiled by now
-        count = min(max(_WORK // (n_variables * rank), _FEWEST), _MOST, n_rows)
-        codes = random_rows(n_variables, levels, rank, count)
-        *figures, memory = extended(measured, codes, n_rows)
-        cost = Cost(*figures)
-        found = trial.search(rank, codes, cost.kept)
+        trial = partial(_coupled, rank, order, n_rows if is_implicit else 0)
+    model = random_pmf(Domain.of_sizes([levels] * n_variables), rank, 0)
+    count = min(max(_WORK // (n_variables * rank), _FEWEST), _MOST, n_rows)
+    codes = Codes(model.domain, model.sample(count, random_state=0, backend="codes"))
+    cost_of = _extended(trial, codes)
+    begin, search, early, late, n_starts, n_early, n_distinct, memory = cost_of(n_rows)
+    n_runs, n_early = min(round(n_starts), 2), min(n_iter, round(n_early))  # mostly two agree
+    if method == "likelihood":
+        effort, n_runs, n_kept = Effort(), 1, int(n_distinct)
+        most, n_searched = effort.n_starts_and_rows(n_kept, n_kept * n_variables, rank)
+        if n_starts > effort.fewest_starts or most == effort.most_starts:  # no two kinds agree
+            n_starts = most + (rank > 1)
+        search = n_starts * cost_of(n_searched)[1]
     code_bytes = codes.array.nbytes / count * n_rows
-    start, n_early = cost.begin + found.seconds, min(n_iter, int(cost.n_early))
-    iterating = found.n_runs * (n_early * cost.early + (n_iter - n_early) * cost.late)
     return Plan(
         f"{n_rows} rows of {n_variables} variables with {levels} levels, rank {rank}",
-        f"{how}, from {found.n_runs} starts" if found.n_runs > 1 else how,
-        n_iter, passes * found.n_runs * n_iter, max(memory, found.memory) + code_bytes, code_bytes,
-        cost.early / passes, start, start + iterating,
+        f"{how}, from {n_runs} starts" if n_runs > 1 else how,
+        n_iter, passes * n_runs * n_iter, memory + code_bytes, code_bytes,
+        early / passes, begin + search,
+        begin + search + n_runs * (n_early * early + (n_iter - n_early) * late),
     )  # fmt: skip
 
 
-def _text_of_time(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.2g} s"
-    return f"{seconds / 60:.2g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
+def _extended(
+    trial: Callable[[Codes], list[float]], codes: Codes
+) -> Callable[[float], list[float]]:
+    """Return what any number of rows takes: along a line from these rows and an eighth of them."""
+    part = Codes(codes.domain, codes.array[: codes.n_rows // 8 + 1])
+    was_tracing, costs = tracemalloc.is_tracing(), []
+    with one_blas_thread:
+        trial(Codes(codes.domain, codes.array[:20]))  # all is compiled by now
+        for some in (part, codes):
+            cost = trial(some)
+            tracemalloc.start()  # which slows a trial down, so that there is one more
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            trial(some)
+            costs.append(np.array([*cost, tracemalloc.get_traced_memory()[1] - before]))
+            if not was_tracing:
+                tracemalloc.stop()
+    small, large = costs
+    growth = np.clip((large - small) / max(codes.n_rows - part.n_rows, 1), 0, large / codes.n_rows)
+    return lambda n_rows: (large + growth * (n_rows - codes.n_rows)).tolist()
+
+
+def _seconds(history: Sequence[Step]) -> float:
+    return float(np.median(np.diff([line.seconds for line in history]))) if history[1:] else 0.0
+
+
+def _likelihood(rank: int, codes: Codes) -> list[float]:
+    few = Effort(work=0.0, rows_per_component=2**40)  # the fewest starts, on all rows
+    loop = Loop(few.n_steps, 1e-10, lambda step, _: step.iteration > 2 and step.seconds > 0.05)
+    begun = time.perf_counter()
+    table = Table.of_codes(codes)
+    begin = time.perf_counter() - begun
+    found = EMFit(rank, loop, effort=few).run(table, np.random.default_rng(0))
+    start, step = found.history[0].seconds / found.n_starts, _seconds(found.history)
+    return [begin, start, step, step, found.n_starts, 0, table.n_rows]
+
+
+def _coupled(rank: int, order: int, n_implicit: int, codes: Codes) -> list[float]:
+    domain, width, generator = codes.domain, len(codes.domain), np.random.default_rng(0)
+    n_subsets = math.comb(width, order)
+    few = Limits(most_counted=_SUBSETS * codes.n_rows) if n_implicit else None
+    begun = time.perf_counter()
+    problem, _ = problem_of(Table.of_codes(codes), rank, order, few)
+    begin = time.perf_counter() - begun
+    if few:  # of all rows more subsets are counted
+        begin *= Limits().n_counted(n_subsets, n_implicit) / few.n_counted(n_subsets, codes.n_rows)
+    solver, point = SweepsThenNewton(problem, 3), random_point(domain, rank, generator)
+    history = iterate(solver, point, Loop(6, 1e-10)).history
+    while can_be_decided(domain, rank) and math.comb(width, order) > _SUBSETS:
+        width -= 1  # the time to decide grows with the subsets
+    some = Codes(domain.project(domain.names[:width]), codes.array[:, :width])
+    narrow = problem_of(Table.of_codes(some), rank, order, few)
+    begun = time.perf_counter()
+    n_starts = CoupledFit(Loop(0, 0.0)).begin(*narrow, generator).n_starts
+    search = (time.perf_counter() - begun) * n_subsets / math.comb(width, order)
+    early, late = _seconds(history[:4]), _seconds(history[3:])
+    return [begin, search, early, late, n_starts, n_sweeps_of(problem), 0]

@@ -22,8 +22,13 @@ from jointpmf.rows.source import Source, Table
 from jointpmf.rows.table import log_likelihoods
 from jointpmf.solvers.ordinal import point_along_factors
 from jointpmf.solvers.starts.closed_form import point_in_closed_form
-from jointpmf.solvers.starts.of_rows import can_merge, point_at_rows, point_of_merged_rows
-from jointpmf.solvers.starts.random import mixed, random_point
+from jointpmf.solvers.starts.random import (
+    can_merge,
+    mixed,
+    point_at_rows,
+    point_of_merged_rows,
+    random_point,
+)
 
 if TYPE_CHECKING:
     from jointpmf.fit.likelihood import EMFit

@@ -15,10 +15,11 @@ from jointpmf.marginals.orders import are_many, check_countable, n_table_cells
 from jointpmf.rows.source import Source, Table
 from jointpmf.rows.table import ColumnRows
 from jointpmf.solvers.implicit import ImplicitLeastSquares, Limits
+from jointpmf.solvers.least_squares import CoupledLeastSquares
 
 if TYPE_CHECKING:
     from jointpmf.data.codes import Codes
-    from jointpmf.fit.coupled import TableFit
+    from jointpmf.fit.coupled import Problem, TableFit
     from jointpmf.fit.settings import Coupled
     from jointpmf.marginals.marginal_set import MarginalSet
 
@@ -67,15 +68,25 @@ def _fit_implicitly(
     table: Table, rank: int, objective: Coupled, fit: TableFit, generator: np.random.Generator
 ) -> Solution:
     order = objective.order
-    rows = ColumnRows.of_codes(table.codes, table.weights)
     # a run that is saved must depend on its point alone, so that it can go on from there
     limits = Limits() if fit.fit.loop.runs is None else Limits(refresh=1)
-    problem = ImplicitLeastSquares(rows, rank, order, limits)
-    source = FittedTo("implicit", n_marginals=problem.n_subsets, order=order)
+    problem, _ = problem_of(table, rank, order, limits)
+    source = FittedTo("implicit", n_marginals=math.comb(len(table.domain), order), order=order)
     logger.info("%s: counting them would take longer", source)
     held_out = None if fit.judge is None else fit.judge(rank)
     solution = fit.fit.run(problem, None, generator, held_out)
     return replace(solution, source=source, settings=objective)
+
+
+def problem_of(
+    table: Table, rank: int, order: int, limits: Limits | None
+) -> tuple[Problem, MarginalSet | None]:
+    """Return the problem of all marginals: never formed, within limits, or counted without any."""
+    if limits is not None:
+        rows = ColumnRows.of_codes(table.codes, table.weights)
+        return ImplicitLeastSquares(rows, rank, order, limits), None
+    marginals = table.marginals(order)
+    return CoupledLeastSquares(marginals, rank, "counts"), marginals
 
 
 def is_cheaper_implicitly(codes: Codes, rank: int, order: int) -> bool:

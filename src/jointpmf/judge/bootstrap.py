@@ -16,7 +16,7 @@ from jointpmf.fit.progress import checked_loop, progress_bar
 from jointpmf.judge.larger import best_unstopped, enlarged_fits
 from jointpmf.pmf import JointPMF
 from jointpmf.rows.source import Table, check_table
-from jointpmf.solvers.starts.of_rows import point_of_merged_rows
+from jointpmf.solvers.starts.random import point_of_merged_rows
 from jointpmf.threads import one_blas_thread
 
 if TYPE_CHECKING:

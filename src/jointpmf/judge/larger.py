@@ -12,7 +12,7 @@ import numpy as np
 from jointpmf.fit.search import Trials
 from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
-from jointpmf.solvers.starts.of_rows import enlarged_point
+from jointpmf.solvers.starts.random import enlarged_point
 
 if TYPE_CHECKING:
     from jointpmf.fit.likelihood import EMFit

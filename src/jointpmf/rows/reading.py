@@ -11,8 +11,7 @@ import numpy as np
 from jointpmf.compiled.cells import n_observed
 from jointpmf.data.codes import Codes
 from jointpmf.data.encode import encode
-from jointpmf.data.file_codes import codes_in
-from jointpmf.data.file_levels import learned_domain
+from jointpmf.data.file_codes import codes_in, learned_domain
 from jointpmf.data.levels import LevelCollector, LevelRules
 from jointpmf.errors import JointPMFError, listing, shown
 from jointpmf.marginals.counting import names_of_order

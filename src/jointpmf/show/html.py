@@ -198,3 +198,13 @@ def base64_text(content: bytes) -> str:
     'cGFnZQ=='
     """
     return base64.b64encode(content).decode()
+
+
+def paragraph(*content: object, note: bool = False) -> Html:
+    """Return a paragraph; a note is smaller."""
+    return element("p", *content, class_="note" if note else None)
+
+
+def scroller(label: str, content: Html) -> Html:
+    """Return a region that scrolls where it is wider than the screen, with the keyboard too."""
+    return element("div", content, class_="scroller", role="region", aria_label=label, tabindex=0)

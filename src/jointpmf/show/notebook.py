@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from jointpmf.domain import text_of
-from jointpmf.show.charts import bars
+from jointpmf.show.charts import bars, curve_html
 from jointpmf.show.html import Html, element, facts, fragment, html_table, joined, name_of
-from jointpmf.show.rank_curve import curve_html
 from jointpmf.show.text import number_text, percent
 
 if TYPE_CHECKING:

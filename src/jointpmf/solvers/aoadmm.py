@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jointpmf.solvers.admm import BlockResult, solve_block
+from jointpmf.compiled.admm import solve_block
 from jointpmf.solvers.least_squares import CANCELLATION, Block, CoupledLeastSquares
 from jointpmf.solvers.loop import Arrays, State
 
 if TYPE_CHECKING:
     from jointpmf.point import Point
     from jointpmf.solvers.implicit import ImplicitLeastSquares
+
+
+class _Solved(NamedTuple):
+    """How far one block was solved."""
+
+    n_iter: int
+    primal_gap: float
+    dual_gap: float
+    moved: float
+    """How far the block went in all, relative to its norm."""
 
 
 @dataclass(frozen=True)
@@ -78,18 +88,15 @@ class AOADMM:
         self.problem.norm = float(memory["norm"])
         return state
 
-    def _solve(self, b: int, block: Block, point: Point) -> BlockResult:
+    def _solve(self, b: int, block: Block, point: Point) -> _Solved:
         is_factor = block.rows is not None
         value = point.factors[block.rows].T if is_factor else point.weights[:, None]
         value = np.array(value, order="C")
-        result = solve_block(
-            block.gram,
-            block.cross,
-            value,
-            self._duals[b],
-            per_row=is_factor,
-            max_iter=self.inner.max_iter,
-            tol=max(self.inner.precision * self._moved[b], self.inner.least_tol),
+        tol = max(self.inner.precision * self._moved[b], self.inner.least_tol)
+        result = _Solved(
+            *solve_block(
+                block.gram, block.cross, value, self._duals[b], is_factor, self.inner.max_iter, tol
+            )
         )
         self._moved[b] = result.moved
         if is_factor:

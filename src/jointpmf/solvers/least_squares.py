@@ -24,7 +24,6 @@ import numpy as np
 from jointpmf.compiled import grams
 from jointpmf.compiled import least_squares as kernels
 from jointpmf.compiled.panels import aligned_zeros, padded_width, panels
-from jointpmf.compiled.sparse import add_sparse_product, sparse_cost
 from jointpmf.errors import JointPMFError, listing
 from jointpmf.marginals.tables import CompressedRows, SparseTable, Table, matrix_shape
 from jointpmf.solvers.curvature import Curvature, CurvatureAtPoint
@@ -324,7 +323,7 @@ class CoupledLeastSquares:
     ) -> None:
         scale = piece.weight * piece.matrix.scale  # type: ignore[union-attr]
         for first, lanes in self._column_parts:
-            add_sparse_product(*entries, scale, joint, out, first, lanes)
+            kernels.add_sparse_product(*entries, scale, joint, out, first, lanes)
 
     def _gram(self, chosen: np.ndarray, skip: int, scale: np.ndarray) -> np.ndarray:
         return grams.subset_gram(
@@ -412,7 +411,7 @@ class CoupledLeastSquares:
         if isinstance(piece.matrix, SparseTable):
             table = piece.matrix
             fitted_square = float(np.vdot(left.T @ left, right.T @ right))
-            cost = sparse_cost(*table.entries, table.scale, left, right) + fitted_square
+            cost = kernels.sparse_cost(*table.entries, table.scale, left, right) + fitted_square
             if cost > CANCELLATION * fitted_square:
                 return piece.weight * float(cost)
         residuals = (residual for _, residual in self._residual_blocks(piece, left, right))

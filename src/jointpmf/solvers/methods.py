@@ -30,9 +30,13 @@ def solver_of(method: str, problem: CoupledLeastSquares | ImplicitLeastSquares) 
         return AOADMM(problem)
     if method == "newton":
         return Newton(problem)
+    return SweepsThenNewton(problem, n_sweeps_of(problem))
+
+
+def n_sweeps_of(problem: CoupledLeastSquares | ImplicitLeastSquares) -> int:
+    """Return after how many sweeps second order takes over."""
     n_parameters = problem.rank * (1 + sum(problem.domain.sizes))
-    is_large = n_parameters > _MANY_PARAMETERS
-    return SweepsThenNewton(problem, _MANY_SWEEPS if is_large else _FEW_SWEEPS)
+    return _MANY_SWEEPS if n_parameters > _MANY_PARAMETERS else _FEW_SWEEPS
 
 
 class SweepsThenNewton:

@@ -2,5 +2,5 @@
 
 A Subject (the model and what is known of its fit) and a Tally (the table, counted) come in; they
 become Findings, and those a page. Begin with page.py; what is said is in findings.py and
-cautions.py, and cards/ has a file for each section.
+cautions.py, and how it looks in cards.py and components.py.
 """

@@ -6,14 +6,17 @@ counts and shares only.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jointpmf import __version__
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.output import atomic_output, checked_path
-from jointpmf.show.html import page
-from jointpmf.show.report.body import body
+from jointpmf.show.html import Html, element, joined, page
+from jointpmf.show.report.cards import course, data, fitted, head, quality, uniqueness, watch_out
+from jointpmf.show.report.components import components, ranks
 from jointpmf.show.report.findings import findings_of
 from jointpmf.show.report.subject import Subject
 from jointpmf.show.report.tally import Tally
@@ -96,3 +99,29 @@ def report_bytes(found: Findings, title: str) -> bytes:
         raise JointPMFError("there is nothing to report on a model without variables")
     style = files("jointpmf.show.report").joinpath("report.css").read_text(encoding="utf-8")
     return page(title, style, body(found, title))
+
+
+def body(found: Findings, title: str) -> Html:
+    """Return all that stands on the page."""
+    what, kind = ("What", "care") if found.warnings else ("Nothing", "fine")
+    sections = [
+        _section(f"{what} to watch out for", watch_out(found), kind),
+        _section("What was fitted", fitted(found)),
+        _section("The data", data(found)),
+        _section("Did the fit converge?", course(found)),
+        _section("Is it the only such model?", uniqueness(found)),
+        _section("How well does it fit?", quality(found)),
+        _section("The components in words", components(found)),
+    ]
+    if found.curve is not None:
+        sections.append(_section("How many components?", ranks(found, found.curve)))
+    parts = [
+        element("header", *head(found, title)),
+        element("main", *sections),
+        element("footer", f"Written by jointpmf {__version__}."),
+    ]
+    return joined(parts, "\n")
+
+
+def _section(heading: str, content: Iterable[Html], kind: str | None = None) -> Html:
+    return element("section", element("h2", heading), *content, class_=kind)

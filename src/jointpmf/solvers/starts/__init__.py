@@ -1,5 +1,5 @@
 """Where a solver may begin.
 
 Rows or tables and a rank come in; a `Point` goes out, in closed form, at rows of the data, or at
-random. Begin with `of_rows.py`; `algebraic.py` has the closed form.
+random. Begin with `random.py`; `algebraic.py` has the closed form.
 """

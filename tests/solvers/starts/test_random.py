@@ -15,13 +15,14 @@ from jointpmf.rows.table import Rows
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.loop import Loop, iterate
 from jointpmf.solvers.starts.closed_form import CountedTriples, point_in_closed_form
-from jointpmf.solvers.starts.of_rows import (
+from jointpmf.solvers.starts.random import (
     enlarged_point,
     merged,
+    mixed,
     point_at_rows,
     point_of_merged_rows,
+    random_point,
 )
-from jointpmf.solvers.starts.random import mixed, random_point
 from support import oracle
 from support.feasibility import is_feasible
 from support.planted import planted

@@ -1,0 +1,426 @@
+"""The sections of the report: each takes the Findings and returns its HTML."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from jointpmf.domain import text_of
+from jointpmf.show.charts import Chart, bar, round_ticks
+from jointpmf.show.html import (
+    Html,
+    element,
+    facts,
+    html_table,
+    joined,
+    name_of,
+    paragraph,
+    scroller,
+)
+from jointpmf.show.text import count_text, number_text, percent, whole_in
+from jointpmf.solvers.loop import Status
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
+    from jointpmf.show.report.comparison import Comparison, Misfit
+    from jointpmf.show.report.findings import Findings
+    from jointpmf.show.report.subject import Subject
+    from jointpmf.show.report.tally import Tally
+    from jointpmf.solvers.loop import Step
+
+
+def head(found: Findings, title: str) -> Iterator[Html]:
+    """Yield the title, one sentence and the numbers."""
+    pmf = found.subject.pmf
+    yield element("h1", element("bdi", title))
+    rows, n_variables = found.n_fitted, len(pmf.domain)
+    what = "1 variable" if n_variables == 1 else f"how {n_variables:,} variables go together"
+    row = "weighted row" if found.tally is not None and found.tally.is_weighted else "row"
+    source = "data" if rows is None else count_text(rows, row)
+    yield element("p", f"A model of {what}, fitted to {source}.", class_="lead")
+    holes = None if found.tally is None else percent(found.tally.share_missing)
+    tiles = [
+        *([] if rows is None else [_tile(rows, row)]),
+        *([] if holes is None else [(holes, "cells missing")]),
+        _tile(n_variables, "variable"),
+        _tile(pmf.rank, "component"),
+    ]
+    care = "care" if found.warnings else None
+    warned = element(
+        "li",
+        element("b", len(found.warnings)),
+        " ",
+        element("span", "to watch out for"),
+        class_=care,
+    )
+    yield element(
+        "ul",
+        *(
+            element("li", element("b", number), " ", element("span", what))
+            for number, what in tiles
+        ),
+        warned,
+        class_="tiles",
+    )
+
+
+def _tile(count: float, what: str) -> tuple[str, str]:
+    number, _, things = count_text(count, what).partition(" ")
+    return number, things
+
+
+def watch_out(found: Findings) -> Iterator[Html]:
+    """Yield the section of warnings."""
+    if found.warnings:
+        yield element("ul", *(element("li", warning) for warning in found.warnings))
+    else:
+        unseen = "" if found.tally else " The rows were not given, so they were not checked."
+        yield paragraph(f"None of the checks on this page found anything to warn about.{unseen}")
+
+
+_MOST_NAMES = 40
+"""Variables that are named; the rest is counted."""
+
+
+_METHODS = {
+    "likelihood": "Maximum likelihood: the model under which the observed rows are most likely. "
+    "Missing cells are summed out, so no row is thrown away.",
+    "marginals": "Least squares on marginals: the model whose tables of a few variables are "
+    "closest to the observed ones.",
+}
+
+
+_TOPICS = {
+    "rows": "Rows",
+    "tables": "Tables",
+    "order": "Variables per table",
+    "source": "Fitted to",
+    "start": "Start",
+    "averaged": "Fits averaged",
+    "objective": "Objective",
+    "validation": "Objective, held out",
+    "iterations": "Iterations",
+    "seconds": "Seconds",
+    "seed": "Seed",
+    "library": "Fitted by",
+}
+"""The topics of a model file as the page names them; `rank` and `status` are shown elsewhere."""
+
+
+def fitted(found: Findings) -> Iterator[Html]:
+    """Yield the section on what was fitted."""
+    pmf, about = found.subject.pmf, found.subject.about
+    yield paragraph(_in_words(pmf.rank))
+    method = about.get("method")
+    pairs: list[tuple[object, object]] = []
+    if method is not None:
+        pairs.append(("Method", _METHODS.get(method, method)))
+    pairs.append(("Rank", f"{pmf.rank:,}, the number of components"))
+    names = joined([name_of(name) for name in pmf.domain.names[:_MOST_NAMES]], ", ")
+    rest = len(pmf.domain) - _MOST_NAMES
+    more = f" and {rest:,} more" if rest > 0 else ""
+    pairs.append(("Variables", joined([names, more])))
+    for topic, text in about.items():
+        if topic not in ("method", "rank", "status"):
+            shown_text = _finite(text) if topic in ("objective", "validation") else _figure(text)
+            pairs.append((_TOPICS.get(topic, topic), shown_text))
+    yield facts(pairs)
+    if not about:
+        yield paragraph("How it was fitted is not in the model's file.", note=True)
+    elif "objective" in about and method in _METHODS:
+        penalty = "" if found.subject.n_averaged > 1 else ", with the penalty of any smoothing"
+        meaning = {
+            "likelihood": f"minus the mean log-likelihood of a row{penalty}",
+            "marginals": "made of the squared differences between observed and fitted tables",
+        }
+        yield paragraph(f"The objective is {meaning[method]}; lower is better.", note=True)
+
+
+def _in_words(rank: int) -> str:
+    if rank == 1:
+        return "The model has one component: according to it, all variables are independent."
+    return (
+        f"The model describes the rows as a mixture of {rank:,} kinds, called components. Each has "
+        "a weight, the share of rows of that kind, and says for each variable how likely its "
+        "levels are. Within a component the variables are independent; what goes together across "
+        "variables comes from rows being of different kinds."
+    )
+
+
+def _figure(text: str) -> str:
+    """Return a text of a model file; whole numbers get separators of thousands."""
+    number = whole_in(text)
+    return text if number is None else f"{number:,}"
+
+
+def _finite(text: str) -> str:
+    """Return an objective as it was written, or a sign where it is not finite.
+
+    Examples
+    --------
+    >>> _finite("1.25"), _finite("nan"), _finite("inf")
+    ('1.25', '–', '∞')
+    """
+    return text if text.strip("+-").lower() not in ("nan", "inf") else number_text(float(text))
+
+
+_MOST_VARIABLES, _MOST_LEVELS = 40, 10
+"""Variables, and levels of each, that are listed."""
+
+
+def data(found: Findings) -> Iterator[Html]:
+    """Yield the section on the data: how many rows, and what is missing."""
+    tally, domain = found.tally, found.subject.pmf.domain
+    order = list(range(len(domain)))
+    if tally is None:
+        yield paragraph("The rows were not given to this report, so what is missing is not known.")
+    else:
+        holes = tally.n_rows * len(domain) - tally.n_observed
+        unknown = f", {tally.n_unknown:,} of them of unknown levels" if tally.n_unknown else ""
+        weighed = f" By their weights the rows count for {number_text(tally.weight)}."
+        yield paragraph(
+            f"{count_text(tally.n_rows, 'row')} of {count_text(len(domain), 'variable')}: "
+            f"{tally.n_observed:,} cells are observed, and {holes:,} are missing "
+            f"({percent(tally.share_missing)}{unknown}).{weighed if tally.is_weighted else ''}"
+        )
+        if len(domain) > _MOST_VARIABLES:
+            shares = tally.shares_missing
+            order.sort(key=lambda n: -shares[n])
+    yield scroller("Variables", _variables(domain, tally, order[:_MOST_VARIABLES]))
+    if len(domain) > _MOST_VARIABLES:
+        which = "the first" if tally is None else "those with most missing"
+        yield paragraph(
+            f"{_MOST_VARIABLES} of {len(domain):,} variables are listed, {which}.", note=True
+        )
+
+
+def _variables(domain: Domain, tally: Tally | None, order: Sequence[int]) -> Html:
+    shares = [] if tally is None else tally.shares_missing.tolist()
+    rows: list[list[object]] = []
+    for n in order:
+        variable = domain.variables[n]
+        missing = [joined([percent(shares[n]), bar(shares[n])])] if shares else []
+        texts = map(text_of, variable.levels[:_MOST_LEVELS])
+        more = variable.size - _MOST_LEVELS
+        rest = f" and {more:,} more" if more > 0 else ""
+        levels = joined([joined(map(name_of, texts), ", "), rest])
+        first = joined([name_of(variable.name), element("span", levels, class_="under")])
+        rows.append([first, f"{variable.size:,}", *missing])
+    headings = ["variable", "levels", *(["missing"] if shares else [])]
+    return html_table(headings, rows, numbers=range(1, len(headings)))
+
+
+_ZERO = 1e-20
+"""Objectives that differ by less are equal: probabilities are then met to ten digits."""
+
+_FEWEST_POINTS, _MOST_POINTS = 4, 200
+"""A line of fewer points is not worth drawing; of one with more, some are drawn."""
+
+
+def course(found: Findings) -> Iterator[Html]:
+    """Yield the section on whether the fit converged, and its course."""
+    subject = found.subject
+    if subject.status is None:
+        said = subject.about.get("status")
+        yield paragraph(said or "How the fit ended is not in the model's file.")
+    else:
+        verdict = "No. " if subject.status in (Status.MAX_ITER, Status.STOPPED) else "Yes. "
+        if subject.status is Status.ONE_PASS:
+            verdict = ""
+        yield paragraph(element("b", verdict), subject.status.value)
+    if subject.n_averaged > 1:
+        yield paragraph(_averages(subject))
+    elif subject.restarts:
+        yield paragraph(_starts(subject))
+    if (chart := _history_chart(subject.history)) is not None:
+        if subject.n_averaged > 1:
+            yield paragraph("The course of one of them:", note=True)
+        yield chart
+    elif not subject.history and subject.is_of_file:
+        yield paragraph("The course of the fit is not kept in a model's file.", note=True)
+    elif not subject.history:
+        yield paragraph("The course of the fit was not recorded.", note=True)
+
+
+def _averages(subject: Subject) -> str:
+    rest = len(subject.restarts) - subject.n_averaged
+    tried = f"; {count_text(rest, 'other')} did not do as well on what was held out"
+    return (
+        f"The model is an average of {subject.n_averaged:,} fits, whose components stand side by "
+        f"side{tried if rest > 0 else ''}."
+    )
+
+
+def _starts(subject: Subject) -> str:
+    made = f"It was fitted from {count_text(len(subject.restarts), 'start')}"
+    reached = [r.objective for r in subject.restarts if math.isfinite(r.objective)]
+    if not reached:
+        return f"{made}; none of them reached a finite objective."
+    lowest = min(reached)
+    alike = sum(math.isclose(one, lowest, rel_tol=1e-6, abs_tol=_ZERO) for one in reached)
+    return f"{made}; {alike:,} of them reached the lowest objective, {number_text(lowest, 6)}."
+
+
+def _history_chart(history: Sequence[Step]) -> Html | None:
+    """Return a chart of the held-out objective, or of how far the objective still had to fall."""
+    held_out = [(s.iteration, s.validation) for s in history if s.validation is not None]
+    lines = [(float(x), y) for x, y in held_out if math.isfinite(y)]
+    if len(lines) >= _FEWEST_POINTS:
+        best = min(lines, key=lambda point: point[1])
+        return _line_chart(
+            lines, "objective of the held-out part, lower is better", best=lines.index(best)
+        )
+    finite = [(s.iteration, s.objective) for s in history if math.isfinite(s.objective)]
+    lowest = min((objective for _, objective in finite), default=math.inf)
+    gaps = [(float(x), math.log10(y - lowest)) for x, y in finite if y > lowest]
+    if len(gaps) < _FEWEST_POINTS:
+        return None
+    return _line_chart(gaps, "objective above its lowest value", is_log=True)
+
+
+def _line_chart(
+    points: Sequence[tuple[float, float]],
+    name: str,
+    *,
+    is_log: bool = False,
+    best: int | None = None,
+) -> Html:
+    every = math.ceil(len(points) / _MOST_POINTS)
+    kept = [k for k in range(len(points)) if k % every == 0 or k in (best, len(points) - 1)]
+    drawn = [points[k] for k in kept]
+    xs, ys = zip(*drawn, strict=True)
+    if is_log:
+        first, last = math.floor(min(ys)), math.ceil(max(ys))
+        step = max(math.ceil((last - first) / 4), 1)
+        y_ticks = [(float(k), f"1e{k}" if k else "1") for k in range(last, first - 1, -step)]
+    else:
+        y_ticks = [(tick, number_text(tick, 6)) for tick in round_ticks(min(ys), max(ys))]
+    begin, end = (number_text(10**y if is_log else y, 3) for y in (ys[0], ys[-1]))
+    x_ticks = [t for t in round_ticks(xs[0], xs[-1]) if t.is_integer()]
+    return Chart(
+        text=f"{name}: {begin} at iteration {xs[0]:.0f}, {end} at iteration {xs[-1]:.0f}",
+        points=drawn,
+        x_name="iteration",
+        y_name=name,
+        x_ticks=[(tick, f"{tick:,.0f}") for tick in x_ticks],
+        y_ticks=y_ticks,
+        marked=None if best is None else kept.index(best),
+    ).svg()
+
+
+def uniqueness(found: Findings) -> Iterator[Html]:
+    """Yield the section on whether other models fit as well."""
+    subject = found.subject
+    if subject.n_averaged > 1:
+        yield paragraph(
+            f"This is not judged for an average of {subject.n_averaged:,} fits: each of them has "
+            "its own components, and other fits would have others. Trust what the average "
+            "predicts, and do not read much into single components."
+        )
+        return
+    words = {True: "Yes, among all models near it. ", False: "No. "}
+    if found.identified is not None and found.identified.identifiable is not None:
+        lead = words[found.identified.identifiable]
+        holds_more = subject.is_by_rows and len(subject.pmf.domain) > 3
+        if not found.identified.identifiable and holds_more:
+            lead = "Not certain. "
+        yield paragraph(element("b", lead), str(found.identified))
+        if holds_more:
+            yield paragraph(
+                "The model was fitted to whole rows, which tell more than their triples: what "
+                "triples determine is determined, and what they leave open may be too.",
+                note=True,
+            )
+    elif found.is_unique is not None:
+        yield paragraph(element("b", words[found.is_unique]), _known_from_the_fit(found.is_unique))
+    elif subject.about.get("tables"):
+        yield paragraph("Not known: the tables that were fitted are not in the model's file.")
+    else:
+        yield paragraph("This model is too large to tell.")
+    if found.is_unique is not True:
+        yield paragraph(
+            "Where other models fit as well, predictions of what was observed together still "
+            "hold, but the components are not the only way to describe the data.",
+            note=True,
+        )
+
+
+def _known_from_the_fit(is_unique: bool) -> str:
+    if is_unique:
+        return "The tables that were fitted determine the model."
+    return "Other models of this rank fit the same tables as well."
+
+
+_WORST = 10
+"""Marginals that are listed."""
+
+
+def quality(found: Findings) -> Iterator[Html]:
+    """Yield the section on how well the model fits."""
+    tally = found.tally
+    if tally is not None and (typical := tally.typical_probability) is not None:
+        by_model, alone = typical
+        yield paragraph(
+            f"The model gives a typical observed cell of the table a probability of "
+            f"{percent(by_model)}; the variables' own frequencies, each taken alone, give it "
+            f"{percent(alone)}."
+        )
+    if found.comparison is None or not found.comparison.misfits:
+        yield paragraph(_why_nothing_is_compared(found))
+        return
+    misfits = found.comparison.misfits
+    yield paragraph(
+        f"{_which_are_compared(found.comparison)}. The distance is the share of rows that would "
+        "have to be in another cell of the table."
+    )
+    has_chance = any(misfit.chance is not None for misfit in misfits)
+    rows = [_misfit_cells(misfit, has_chance) for misfit in misfits[:_WORST]]
+    headings = ["marginal, and its worst cell", "distance"]
+    headings += ["by chance"] if has_chance else []
+    headings += ["observed", "fitted"]
+    headings += ["rows"] if has_chance else []
+    numbers = range(1, len(headings))
+    yield scroller("Worst fitted marginals", html_table(headings, rows, numbers))
+    if has_chance:
+        yield paragraph(
+            "By chance: the mean distance of as many rows drawn from the model itself. Marginals "
+            "are ordered by how far they go beyond it.",
+            note=True,
+        )
+
+
+def _why_nothing_is_compared(found: Findings) -> str:
+    if found.tally is None and found.subject.marginals is None:
+        return "There are neither marginals nor rows here to compare the model with."
+    if found.comparison is not None and found.subject.marginals is None:
+        return "No row observes two variables together, so there is no table to compare with."
+    return "The observed tables have too many cells to be compared with the model's."
+
+
+def _which_are_compared(comparison: Comparison) -> str:
+    misfits, n_all = comparison.misfits, comparison.n_all
+    kinds = {1: "single variable", 2: "pair of variables"}
+    orders = {len(misfit.names) for misfit in misfits}
+    what = kinds.get(orders.pop(), "table") if len(orders) == 1 else "table"
+    if n_all == 1:
+        return f"The one observed marginal, a {what}, beside the model's"
+    first, _, rest = what.partition(" of ")
+    what = f"{first}s of {rest}" if rest else f"{first}s"
+    which = f"all {n_all:,}" if len(misfits) == n_all else f"{len(misfits):,} of {n_all:,}"
+    worst = f"the worst {min(_WORST, len(misfits))} first"
+    return f"The observed marginals ({which} {what}) beside the model's, {worst}"
+
+
+def _misfit_cells(misfit: Misfit, has_chance: bool) -> list[object]:
+    pairs = zip(misfit.names, misfit.levels, strict=True)
+    cell = joined(
+        [joined([name_of(name), " = ", name_of(text_of(level))]) for name, level in pairs], ", "
+    )
+    names = joined([name_of(name) for name in misfit.names], ", ")
+    first = joined([names, element("span", cell, class_="under")])
+    shares = [percent(misfit.observed), percent(misfit.fitted)]
+    if not has_chance:
+        return [first, percent(misfit.distance), *shares]
+    chance = "–" if misfit.chance is None else percent(misfit.chance)
+    return [first, percent(misfit.distance), chance, *shares, number_text(misfit.n_obs)]
