@@ -182,7 +182,6 @@ def test_bad_input(options, message):
     "ask",
     [
         lambda tables: jp.fit_marginals(tables, 2, loss="squares"),
-        lambda tables: jp.identifiability(tables, 2),
         lambda tables: jp.plots.marginal_fit(TRUTH, tables),
     ],
 )

@@ -12,7 +12,7 @@ import numpy as np
 
 from jointpmf.data.codes import Codes
 from jointpmf.errors import JointPMFError
-from jointpmf.judge.identifiability import known_subsets
+from jointpmf.judge.known import known_subsets
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.point import Point
 from jointpmf.solvers.curvature import Curvature, Tangent
@@ -78,6 +78,8 @@ def error_limits(
     if not all(number is None or number > 0 for number in (sigma, n_rows)):
         raise JointPMFError("sigma and n_rows must be positive")
     given = known if isinstance(known, MarginalSet) else (pmf.domain, known)
+    if isinstance(known, MarginalSet):
+        known.check_plain("error_limits")
     domain, subsets = known_subsets(given, None)
     if domain != pmf.domain:
         raise JointPMFError("the marginals are not over the same domain as the model")
