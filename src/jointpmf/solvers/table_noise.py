@@ -188,6 +188,7 @@ class Projection:
         self._basis = np.zeros((len(jacobian), 0))
         self._products = np.zeros((len(jacobian), 0))
         self._next = self._jacobian
+        self._parts = np.zeros((0, 0))
         self._estimates = np.zeros((0, jacobian.shape[1]))
         self.information = np.zeros((jacobian.shape[1],) * 2)
 
@@ -203,8 +204,8 @@ class Projection:
         seen = self._basis.T @ self._jacobian
         values, vectors = np.linalg.eigh(self._basis.T @ self._products)
         is_new = values > _NULL * values[-1]
-        parts = vectors[:, is_new] / np.sqrt(values[is_new])
-        self._estimates = parts @ (parts.T @ seen)
+        self._parts = vectors[:, is_new] / np.sqrt(values[is_new])
+        self._estimates = self._parts @ (self._parts.T @ seen)
         self.information = seen.T @ self._estimates
         return True
 
@@ -219,3 +220,8 @@ class Projection:
     def score(self, residual: np.ndarray) -> np.ndarray:
         """Return what residuals of the published cells say of the directions of J."""
         return self._estimates.T @ (self._basis.T @ (self._noise.scale * residual))
+
+    def misfit(self, residual: np.ndarray) -> float:
+        """Return the squares of residuals, as the combinations see them, by their covariance."""
+        seen = self._basis.T @ (self._noise.scale * residual)
+        return float(((self._parts.T @ seen) ** 2).sum())
