@@ -43,13 +43,22 @@ _RIDGE = 1e-10
 """Added to the information about each direction, as part of it, lest rounding make it negative."""
 
 
+_SMALLEST = 1e-9
+"""Smaller probabilities count as this much where a prior is differentiated."""
+
+
 def can_step(domain: Domain, tables: Sequence[Measurement], rank: int) -> bool:
     """Tell whether tables are small enough for the step to take seconds."""
     n_cells = sum(table.counts.size for table in tables)
     return n_cells * rank * (1 + sum(domain.sizes)) <= _MAX_FORMED
 
 
-def efficient_step(domain: Domain, tables: Sequence[Measurement], point: Point) -> Point:
+def efficient_step(
+    domain: Domain,
+    tables: Sequence[Measurement],
+    point: Point,
+    pseudo_counts: np.ndarray | None = None,
+) -> Point:
     """Return the point after one step that weighs all cells by what they know in common.
 
     Parameters
@@ -58,41 +67,66 @@ def efficient_step(domain: Domain, tables: Sequence[Measurement], point: Point) 
         The variables and what is known of them.
     point : Point
         A fit to the tables. If they do not determine a model of its rank, it is returned.
+    pseudo_counts : array of shape (levels, 1), optional
+        Dirichlet smoothing, as rows that each component has seen (eq. 21).
     """
+    curvature = TableCurvature(domain, tables)
+    prior = _Prior(point, pseudo_counts)
     with one_blas_thread:
-        return _step(TableCurvature(domain, tables), domain, point)
+        return _step(curvature, domain, point, prior)
 
 
-def _step(curvature: TableCurvature, domain: Domain, point: Point) -> Point:
+class _Prior:
+    """The logarithm of a Dirichlet prior, and its derivatives at a point."""
+
+    def __init__(self, point: Point, pseudo_counts: np.ndarray | None) -> None:
+        self._counts = np.zeros(len(point.weights) + point.factors.size)
+        if pseudo_counts is not None:
+            own = np.broadcast_to(pseudo_counts, point.factors.shape)
+            self._counts[len(point.weights) :] = own.ravel()
+        self._seen = self._counts > 0
+        at = np.maximum(_vector(point), _SMALLEST)
+        self.gradient, self.curvature = self._counts / at, self._counts / at**2
+
+    def log(self, point: Point) -> float:
+        at = np.maximum(_vector(point)[self._seen], _SMALLEST)
+        return float(self._counts[self._seen] @ np.log(at))
+
+
+def _step(curvature: TableCurvature, domain: Domain, point: Point, prior: _Prior) -> Point:
     tangent = whole_tangent(domain, point)
-    jacobian = curvature.jacobian(point, tangent)
     observed = observed_part(curvature.slices, point, domain)
     noise = TableNoise(domain, curvature.slices, point, observed)
-    projection = Projection(noise, jacobian)
+    projection = Projection(noise, curvature.jacobian(point, tangent))
     for _ in range(_N_BLOCKS):
         projection.add_block()
     if positive_rank(projection.information) < len(projection.information):
         return point
     shown = np.concatenate([(each.counts / each.n_obs)[each.is_known] for each in curvature.slices])
-    here = np.concatenate([point.weights, point.factors.ravel()])
-    ahead = _bounded_step(projection, shown - noise.published, here, tangent)
-    before = projection.misfit(shown - noise.published)
+    information = projection.information + tangent.reduce_matrix(np.diag(prior.curvature))
+    score = projection.score(shown - noise.published) + tangent.reduce_vector(prior.gradient)
+    here = _vector(point)
+    ahead = _bounded_step(information, score, here, tangent)
+
+    def cost(at: Point) -> float:
+        cells = [SliceAtPoint(each, at, domain.offsets).published for each in curvature.slices]
+        return projection.misfit(shown - np.concatenate(cells)) / 2 - prior.log(at)
+
+    before = cost(point)
     for k in range(_N_HALVINGS):
         new = _feasible(here + (ahead - here) / 2**k, domain, len(point.weights))
-        cells = [SliceAtPoint(each, new, domain.offsets).published for each in curvature.slices]
-        if projection.misfit(shown - np.concatenate(cells)) < before:
+        if cost(new) < before:
             return new
     return point
 
 
 def _bounded_step(
-    projection: Projection, residual: np.ndarray, here: np.ndarray, tangent: Tangent
+    information: np.ndarray, score: np.ndarray, here: np.ndarray, tangent: Tangent
 ) -> np.ndarray:
-    """Return the parameters of least weighted squares that keep a part of each of these (eq. 50).
+    """Return the parameters of least weighted squares that keep a part of each of these (eq. 51).
 
     With A the information and g the score, d minimises ½ dᵀAd − gᵀd over d ≥ −(1 − kept) here.
     """
-    information, score = projection.information, projection.score(residual)
     scale = np.sqrt(np.diag(information))
     alike = information / np.outer(scale, scale)
     alike[np.diag_indices_from(alike)] += _RIDGE
@@ -102,6 +136,10 @@ def _bounded_step(
     found = nnls(factor.T, wanted)[0] / scale
     ahead = here + tangent.expand(found - room)
     return np.maximum(ahead, _KEPT * here)
+
+
+def _vector(point: Point) -> np.ndarray:
+    return np.concatenate([point.weights, point.factors.ravel()])
 
 
 def _feasible(vector: np.ndarray, domain: Domain, rank: int) -> Point:
