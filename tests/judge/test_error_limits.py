@@ -224,3 +224,12 @@ def test_white_noise_is_for_whole_tables(truth):
     known = jp.MarginalSet(truth.domain, [table, *truth.marginals(3)])
     with pytest.raises(jp.JointPMFError, match="sigma"):
         jp.error_limits(truth, known, sigma=1e-3)
+
+
+def test_tables_of_too_many_cells_have_no_limit_but_the_rows_a_bound():
+    truth = planted([6] * 10, 2, seed=0)
+    limits = jp.error_limits(truth, 10, n_rows=100, n_samples=500)
+    assert limits.kl_limit is None
+    assert limits.factor_limit is None
+    assert 0 < limits.kl_bound < math.inf
+    assert math.isnan(jp.error_limits(truth, 10, n_rows=9, missing=0.1, n_samples=500).kl_predicted)

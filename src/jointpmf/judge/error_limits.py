@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
@@ -51,8 +51,9 @@ class ErrorLimits:
     factor_limit, tensor_limit, kl_limit : float or None
         The same from the tables alone; None where there are too many cells to tell.
     factor_predicted, tensor_predicted, kl_predicted : float
-        Those of least squares on the tables. They are infinite, like the limits, where the tables
-        do not determine the model. Under white noise no `kl` is given.
+        Those of least squares on the tables; NaN where there are too many cells to tell. They are
+        infinite, like the limits, where the tables do not determine the model. Under white noise
+        no `kl` is given.
     """
 
     factor_bound: float
@@ -64,6 +65,12 @@ class ErrorLimits:
     kl_bound: float | None = None
     kl_limit: float | None = None
     kl_predicted: float | None = None
+
+    def of_tables_alone(self) -> ErrorLimits:
+        """Return the same where there is nothing to know but the tables."""
+        limits = [self.factor_limit, self.tensor_limit, self.kl_limit]
+        factor, tensor, kl = (math.nan if limit is None else limit for limit in limits)
+        return replace(self, factor_bound=factor, tensor_bound=tensor, kl_bound=kl)
 
     def __str__(self) -> str:
         """Return a table of all errors."""
@@ -136,7 +143,7 @@ def error_limits(
             known.check_plain("sigma")
         tables, is_plain = known.measurements, False
     else:
-        tables, is_plain = [_whole_table(domain, subset) for subset in subsets], True
+        tables, is_plain = _whole_tables(domain, subsets), True
     with one_blas_thread:
         limits = _Limits(pmf, tables)
         if sigma is not None:
@@ -153,8 +160,7 @@ class _Limits:
         self._pmf, self._domain, self._point = pmf, pmf.domain, Point.of_pmf(pmf)
         self.tangent = whole_tangent(pmf.domain, self._point)
         self._tables = TableCurvature(pmf.domain, tables)
-        n_cells = sum(len(each.counts) for each in self._tables.slices)
-        self._is_small = n_cells * self.tangent.n_parameters <= _MAX_FORMED
+        self._is_small = 0 < self._tables.n_cells * self.tangent.n_parameters <= _MAX_FORMED
         whole = Curvature(self._domain, [tuple(range(len(self._domain)))], np.ones(1))
         self._joint = self.tangent.reduce_matrix(whole.matrix(self._point))
 
@@ -185,11 +191,9 @@ class _Limits:
         elif noise is not None:
             squares = self._by_squares(self._jacobian.T @ noise.times(self._jacobian))
         else:
-            squares = None
-        bound = _inverse(rows.incomplete * total)
-        if not same_people:
-            bound = None if noise is None else self._limit(noise, rows.complete)
-        return self._limits(bound, squares, noise, rows.complete)
+            squares = np.full_like(rows.complete, np.nan)
+        found = self._limits(_inverse(rows.incomplete * total), squares, noise, rows.complete)
+        return found if same_people else found.of_tables_alone()
 
     def _n_rows(self, observed: np.ndarray) -> float:
         """Return of how many rows the tables are at least a part."""
@@ -274,10 +278,15 @@ def _kl(complete: np.ndarray, covariance: np.ndarray | None) -> float:
     return math.inf if covariance is None else float(np.vdot(complete, covariance)) / 2
 
 
-def _whole_table(domain: Domain, subset: Subset) -> Measurement:
-    """Return a table of some variables; what was counted in it does not matter."""
-    sizes = [domain.sizes[n] for n in subset]
-    return Measurement(subset, tuple(np.eye(n, dtype=bool) for n in sizes), np.zeros(sizes))
+def _whole_tables(domain: Domain, subsets: Sequence[Subset]) -> list[Measurement]:
+    """Return tables of some variables, unless they are too large; what is in them is not asked."""
+    shapes = [[domain.sizes[n] for n in subset] for subset in subsets]
+    if sum(map(math.prod, shapes)) > _MAX_FORMED:
+        return []
+    return [
+        Measurement(subset, tuple(np.eye(n, dtype=bool) for n in shape), np.zeros(shape))
+        for subset, shape in zip(subsets, shapes, strict=True)
+    ]
 
 
 def _inverse(matrix: np.ndarray) -> np.ndarray | None:

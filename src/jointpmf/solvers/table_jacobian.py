@@ -28,7 +28,7 @@ class Slice:
     table : Measurement
         The table.
     which : tuple of int
-        The entry of each given axis.
+        The entry of each given axis, in the order of the axes.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Slice:
     """
 
     def __init__(self, table: Measurement, which: tuple[int, ...] = ()) -> None:
-        entry = dict(zip(table.given, which, strict=True))
+        entry = dict(zip(sorted(table.given), which, strict=True))
         masks = [mask[None, :] for _, mask in table.where]
         own = [s[[entry[k]]] if k in entry else s for k, s in enumerate(table.sets)]
         self.variables = (*table.positions, *(n for n, _ in table.where))
@@ -128,7 +128,8 @@ class TableCurvature:
     def __init__(self, domain: Domain, tables: Sequence[Measurement]) -> None:
         self.domain = domain
         self.slices = slices_of(tables)
-        self.n_formed = max(len(each.counts) for each in self.slices)
+        self.n_cells = sum(len(each.counts) for each in self.slices)
+        self.n_formed = max((len(each.counts) for each in self.slices), default=0)
 
     def matrix(self, point: Point) -> np.ndarray:
         """Return JᵀJ at a point."""
@@ -160,7 +161,7 @@ def slices_of(tables: Sequence[Measurement]) -> list[Slice]:
     return [
         Slice(table, which)
         for table in tables
-        for which in np.ndindex(tuple(table.counts.shape[k] for k in table.given))
+        for which in np.ndindex(tuple(table.counts.shape[k] for k in sorted(table.given)))
     ]
 
 
