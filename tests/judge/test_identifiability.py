@@ -10,6 +10,8 @@ import pytest
 import jointpmf as jp
 from jointpmf.point import Point
 from jointpmf.solvers.curvature import Tangent
+from jointpmf.solvers.jacobian import jacobian_rank
+from jointpmf.solvers.table_jacobian import TableCurvature
 from support.oracle import jacobian
 
 
@@ -154,6 +156,95 @@ class TestForms:
             jp.identifiability(pmf.domain, 3, order=3, pmf=pmf)
         with pytest.raises(jp.JointPMFError):
             jp.identifiability(domain_of(3, 3, 4), 2, order=3, pmf=pmf)
+
+
+class TestTablesOfAnyKind:
+    """Bands, parts of the population, percentages and suppressed cells see a model too."""
+
+    @pytest.fixture
+    def truth(self):
+        return jp.random_pmf(domain_of(3, 4, 2, 3), 2, 0)
+
+    def banded(self, truth, first, second, **bands):
+        """Return a pair of variables of which some have bands."""
+        table = truth.marginal([first, second]).table()
+        for name, entries in bands.items():
+            axis = [first, second].index(name)
+            table = np.stack([table.take(e, axis).sum(axis) for e in entries], axis)
+        return jp.Marginal((first, second), table, levels=bands)
+
+    def rank_by_differences(self, marginals, pmf):
+        """Return the rank of the derivatives of what is published, by differences."""
+        directions = feasible_directions(pmf.domain.sizes, pmf.rank)
+        at = np.concatenate([pmf.weights, *(a.ravel() for a in pmf.factors)])
+        ends = np.cumsum([pmf.rank, *(a.size for a in pmf.factors)])[:-1]
+
+        def cells(vector):
+            weights, *factors = np.split(vector, ends)
+            factors = [a.reshape(-1, pmf.rank) for a in factors]
+            return np.concatenate(
+                [m.predicted(weights, factors)[~np.isnan(m.counts)] for m in marginals.measurements]
+            )
+
+        columns = [(cells(at + 1e-5 * d) - cells(at - 1e-5 * d)) / 2e-5 for d in directions.T]
+        return np.linalg.matrix_rank(np.array(columns), tol=1e-7)
+
+    def mixed(self, truth):
+        held = truth.marginal(["x2", "x3"]).table()
+        held[0, 1] = np.nan
+        part = truth.condition({"x3": 0}).marginal(["x0", "x1", "x2"]).table()
+        rows = truth.marginal(["x0", "x2"]).table()
+        return jp.MarginalSet(
+            truth.domain,
+            [
+                self.banded(truth, "x0", "x1", x1=[(0, 1), (2, 3)]),
+                jp.Marginal(("x0", "x1", "x2"), part, where={"x3": 0}),
+                jp.Marginal(("x2", "x3"), held, n_obs=100),
+                jp.Marginal(("x0", "x2"), rows / rows.sum(1, keepdims=True), [9] * 3, given=["x0"]),
+            ],
+        )
+
+    def test_the_rank_is_that_by_differences(self, truth):
+        marginals = self.mixed(truth)
+        report = jp.identifiability(marginals, 2, pmf=truth)
+        assert report.jacobian_rank == self.rank_by_differences(marginals, truth)
+        assert report.identifiable == (report.jacobian_rank == report.n_parameters)
+        assert report.condition is not None
+
+    def test_its_words_say_what_the_tables_are(self, truth):
+        known = jp.identifiability(self.mixed(truth), 2).known
+        assert known == (
+            "3 pairs and 1 triple, 1 of them in bands, 1 within part of the population, 1 as "
+            "percentages within levels, 1 with cells that were not published, of 4 variables"
+        )
+
+    def test_bands_see_less_than_levels(self):
+        truth = jp.random_pmf(domain_of(4, 4, 4), 2, 0)
+        whole = truth.table()
+        assert jp.identifiability(truth.marginals(3), 2).identifiable
+        halves = [(0, 1), (2, 3)]
+        for axis in range(3):
+            whole = np.stack([whole.take(e, axis).sum(axis) for e in halves], axis)
+        names = ("x0", "x1", "x2")
+        coarse = jp.Marginal(names, whole, levels=dict.fromkeys(names, halves))
+        report = jp.identifiability(jp.MarginalSet(truth.domain, [coarse]), 2)
+        assert report.identifiable is False
+        assert report.n_equations == 7
+
+    def test_bands_that_overlap_can_say_all_that_levels_do(self, truth):
+        bands = {"x1": [(0, 1), (1, 2), (2, 3), (3,)]}
+        tables = [self.banded(truth, "x0", "x1", **bands), *truth.marginals(3)]
+        general = jp.identifiability(jp.MarginalSet(truth.domain, tables), 2)
+        plain = jp.identifiability(truth.marginals(3), 2)
+        for name in ("identifiable", "jacobian_rank", "n_equations", "largest_rank"):
+            assert getattr(general, name) == getattr(plain, name)
+
+    def test_tables_of_too_many_cells_are_not_decided(self, truth):
+        curvature = TableCurvature(truth.domain, self.mixed(truth).measurements)
+        generator = np.random.default_rng(0)
+        assert jacobian_rank(curvature, 2, None, generator) is not None
+        curvature.n_formed = 10**9
+        assert jacobian_rank(curvature, 2, None, generator) is None
 
 
 class TestText:

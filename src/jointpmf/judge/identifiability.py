@@ -7,7 +7,6 @@ Cramér–Rao bound for known noise, and the error that least squares on the mar
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -17,18 +16,12 @@ import numpy as np
 
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, seeded_generator, whole_number
-from jointpmf.marginals.counting import names_of_order, positions_of
-from jointpmf.marginals.marginal_set import MarginalSet
+from jointpmf.judge.known import known_tables
 from jointpmf.point import Point
-from jointpmf.solvers.curvature import Curvature
-from jointpmf.solvers.jacobian import (
-    are_all_seen,
-    condition_number,
-    count_equations,
-    jacobian_rank,
-)
+from jointpmf.solvers.jacobian import Curved, are_all_seen, condition_number, jacobian_rank
 
 if TYPE_CHECKING:
+    from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.pmf import JointPMF
 
 Subset = tuple[int, ...]
@@ -114,12 +107,16 @@ class Identifiability:
         )
 
     def _remedy(self) -> str:
+        if self.largest_rank == 0 and self.is_largest:
+            return "add tables that tell all levels of every variable apart"
         lower = f"lower the rank to {self.largest_rank}" if self.largest_rank else "lower the rank"
         names = {1: "pairs, better triples", 2: "triples", 3: "quadruples"}
         return f"add {names.get(self.highest_order, 'larger marginals')} or {lower}"
 
     def _limits(self) -> str:
         found = f"The largest identifiable rank is {self.largest_rank}"
+        if self.largest_rank == 0 and self.is_largest:
+            found = "No rank is identifiable"
         if not self.is_largest:
             found = f"Ranks up to {self.largest_rank} were found identifiable, larger not tried"
         return (
@@ -141,7 +138,7 @@ def identifiability(
     Parameters
     ----------
     known : MarginalSet, Domain, (Domain, order) or (Domain, names of each marginal)
-        Which marginals are known; only their variables matter, not what is in them.
+        Which marginals are known, of any kind; what they are of matters, not what is in them.
     rank : int
         Number of components.
     order : int, optional
@@ -160,14 +157,14 @@ def identifiability(
     >>> jp.identifiability(jp.Domain.of_sizes([4] * 5), rank=3, order=3).identifiable
     True
     """
-    domain, subsets = known_subsets(known, order)
+    generator = seeded_generator(random_state)
+    tables = known_tables(known, order, generator)
+    domain = tables.domain
     rank = whole_number(rank, "the rank", 1)
     if pmf is not None and (pmf.domain != domain or pmf.rank != rank):
         raise JointPMFError(f"the model {pmf!r} is not of rank {rank} over these variables")
     point = None if pmf is None else Point.of_pmf(pmf)
-    generator = seeded_generator(random_state)
-    curvature = Curvature(domain, subsets, np.ones(len(subsets)))
-    n_equations = count_equations(domain, subsets)
+    curvature, n_equations = tables.curvature, tables.n_equations
     per_component = 1 + sum(size - 1 for size in domain.sizes)
     n_parameters = rank * per_component - 1
     counting_bound = (n_equations + 1) // per_component
@@ -183,28 +180,11 @@ def identifiability(
         max(largest, rank if identifiable else 0),
         is_largest,
         counting_bound,
-        _paper_condition(domain, subsets, rank),
+        _paper_condition(domain, tables.subsets, rank),
         None if point is None else condition_number(curvature, point),
-        _in_words(domain, subsets),
-        max(map(len, subsets)),
+        tables.in_words,
+        tables.highest_order,
     )
-
-
-def known_subsets(
-    known: MarginalSet | Domain | tuple[Domain, int | Sequence[Sequence[str]]], order: int | None
-) -> tuple[Domain, list[Subset]]:
-    """Return the domain of what is known, and the subsets of its variables that are."""
-    if isinstance(known, MarginalSet):
-        known.check_plain("identifiability")
-        return known.domain, sorted(set(known.subsets))
-    if isinstance(known, tuple) and len(known) == 2:
-        known, listed = known
-        if not isinstance(listed, int):
-            return known, sorted(set(positions_of(known, listed)))
-        order = listed
-    if not isinstance(known, Domain) or order is None:
-        raise JointPMFError("say what is known: a MarginalSet, or a Domain and an order")
-    return known, positions_of(known, names_of_order(known, order))
 
 
 def is_quick(domain: Domain, rank: int) -> bool:
@@ -213,7 +193,7 @@ def is_quick(domain: Domain, rank: int) -> bool:
 
 
 def _largest_rank(
-    curvature: Curvature, counting_bound: int, per_component: int, generator: np.random.Generator
+    curvature: Curved, counting_bound: int, per_component: int, generator: np.random.Generator
 ) -> tuple[int, bool]:
     """Return the largest identifiable rank, by bisection, and whether it is sure to be."""
     largest = max(1, _MAX_SEARCHED // (1 + sum(curvature.domain.sizes)))
@@ -238,12 +218,3 @@ def _paper_condition(domain: Domain, subsets: Sequence[Subset], rank: int) -> bo
         if small >= 3 and (small - 1) * (large - 1) >= rank and others and stack >= rank:
             return True
     return False
-
-
-def _in_words(domain: Domain, subsets: Sequence[Subset]) -> str:
-    orders = sorted({len(s) for s in subsets})
-    names = {1: "singles", 2: "pairs", 3: "triples", 4: "quadruples"}
-    words = " and ".join(names.get(order, f"{order}-tuples") for order in orders)
-    everything = sum(math.comb(len(domain), order) for order in orders)
-    count = f"all {words}" if len(subsets) == everything else f"{len(subsets)} {words}"
-    return f"{count} of {len(domain)} variables"

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 class Curvature:
     """The Gauss–Newton matrix of the coupled objective for given subsets and their weights."""
 
+    n_formed = 0
+
     def __init__(
         self, domain: Domain, subsets: Sequence[tuple[int, ...]], weights: np.ndarray
     ) -> None:

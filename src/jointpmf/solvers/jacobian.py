@@ -8,28 +8,44 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from scipy.linalg.lapack import dpstrf
 
 from jointpmf.point import Point
-from jointpmf.solvers.curvature import Curvature, Tangent
+from jointpmf.solvers.curvature import Tangent
 from jointpmf.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
+    from jointpmf.solvers.curvature import Curvature
 
 Subset = tuple[int, ...]
 
 _MAX_PARAMETERS = 4000
 """Models of more parameters are not decided by the Jacobian: it would take minutes."""
 
+_MAX_FORMED = 50_000_000
+"""Numbers of the largest part of a Jacobian that is formed to decide a model."""
+
 _NULL = 1e-11
 """Pivots below this, JᵀJ scaled to a unit diagonal, are zero."""
 
 _N_POINTS = 2
 """Random models at which the generic rank of the Jacobian is sought."""
+
+
+class Curved(Protocol):
+    """Tables of any kind, by the JᵀJ of their cells."""
+
+    domain: Domain
+
+    n_formed: int
+    """Rows of J that are formed at once."""
+
+    def matrix(self, point: Point) -> np.ndarray:
+        """Return JᵀJ at a point."""
 
 
 def can_be_decided(domain: Domain, rank: int) -> bool:
@@ -46,14 +62,15 @@ def is_determined(curvature: Curvature, rank: int, generator: np.random.Generato
 
 
 def jacobian_rank(
-    curvature: Curvature, rank: int, point: Point | None, generator: np.random.Generator
+    curvature: Curved, rank: int, point: Point | None, generator: np.random.Generator
 ) -> int | None:
     """Return the rank of the Jacobian at a model, or the highest at random models of a rank."""
-    if not can_be_decided(curvature.domain, rank):
+    n_parameters = rank * (1 + sum(curvature.domain.sizes))
+    if n_parameters > _MAX_PARAMETERS or n_parameters * curvature.n_formed > _MAX_FORMED:
         return None
     if point is not None:
         return _rank_at(curvature, point)
-    models = (_spread_model(curvature.domain, rank, generator) for _ in range(_N_POINTS))
+    models = (spread_model(curvature.domain, rank, generator) for _ in range(_N_POINTS))
     return max(_rank_at(curvature, model) for model in models)
 
 
@@ -70,13 +87,13 @@ def count_equations(domain: Domain, subsets: Iterable[Subset]) -> int:
     return sum(math.prod(domain.sizes[n] - 1 for n in part) for part in below)
 
 
-def _spread_model(domain: Domain, rank: int, generator: np.random.Generator) -> Point:
+def spread_model(domain: Domain, rank: int, generator: np.random.Generator) -> Point:
     """Return a random model with clearly different columns, where rank shows best."""
     columns = [generator.dirichlet(np.full(size, 0.7), rank).T for size in domain.sizes]
     return Point(np.full(rank, 1 / rank), np.concatenate(columns))
 
 
-def _rank_at(curvature: Curvature, point: Point) -> int:
+def _rank_at(curvature: Curved, point: Point) -> int:
     return positive_rank(_reduced(curvature, point))
 
 
@@ -91,7 +108,7 @@ def positive_rank(reduced: np.ndarray) -> int:
         return int(dpstrf(alike, tol=_NULL)[2])
 
 
-def condition_number(curvature: Curvature, point: Point) -> float:
+def condition_number(curvature: Curved, point: Point) -> float:
     """Return the ratio of J's extreme singular values over the feasible directions."""
     with one_blas_thread:
         values = np.linalg.eigvalsh(_reduced(curvature, point))
@@ -99,7 +116,7 @@ def condition_number(curvature: Curvature, point: Point) -> float:
     return math.sqrt(values[-1] / values[0]) if visible else math.inf
 
 
-def _reduced(curvature: Curvature, point: Point) -> np.ndarray:
+def _reduced(curvature: Curved, point: Point) -> np.ndarray:
     """Return JᵀJ over all feasible directions at a point."""
     return whole_tangent(curvature.domain, point).reduce_matrix(curvature.matrix(point))
 
