@@ -253,7 +253,7 @@ class TestNoise:
             jp.Marginal(("sex",), [10, 20], noise=noise)
 
     def test_all_suppressed(self):
-        with pytest.raises(jp.JointPMFError, match="all cells of the table of 'sex' are suppressed"):
+        with pytest.raises(jp.JointPMFError, match="all cells of the table of 'sex'"):
             jp.Marginal(("sex",), [np.nan, np.nan], noise=1)
 
     def test_nobody(self):

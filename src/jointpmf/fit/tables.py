@@ -24,12 +24,14 @@ from jointpmf.pmf import JointPMF, average
 from jointpmf.point import Point
 from jointpmf.solvers import em
 from jointpmf.solvers.curvature import Curvature
-from jointpmf.solvers.jacobian import can_be_decided, is_determined
+from jointpmf.solvers.efficient import can_step, efficient_step
+from jointpmf.solvers.jacobian import is_determined, jacobian_rank
 from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.solvers.loop import Status, iterate
 from jointpmf.solvers.starts.algebraic import algebraic_start
 from jointpmf.solvers.starts.random import mixed, random_point
 from jointpmf.solvers.table_cells import TableCells
+from jointpmf.solvers.table_jacobian import TableCurvature
 from jointpmf.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -126,10 +128,10 @@ class CellFit:
             starts = settling._starts(cells, exclusions, generator, marginals)
             trials.run(
                 settling._candidates(cells, starts, _SETTLING),
-                lambda so_far: len(_same(so_far)) > 1,
+                lambda so_far: len(list(so_far.near_best(tolerance))) > 1,
             )
             if len(_same(trials)) > 1 or isinstance(start, JointPMF) or trials.is_stopped:
-                return concluded(partial(settling._settled, trials))
+                return concluded(partial(settling._settled, trials, marginals, cells))
         own = self._averaging(marginals, cells)
         wanted = self.n_average or own._n_averaged(cells)
         trials = Trials()
@@ -191,13 +193,26 @@ class CellFit:
             fit = replace(self.fit, loop=loop)
             yield f"start {k + 1}", partial(_from_point, fit, cells, point, start)
 
-    def _settled(self, trials: Trials[str]) -> Solution:
-        """Return the best fit, which another start has found too."""
+    def _settled(self, trials: Trials[str], marginals: MarginalSet, cells: TableCells) -> Solution:
+        """Return the best fit, which another start has found too, after the efficient step."""
         same = _same(trials)
         found = self._told(trials.best, trials, len(same))
+        if trials.is_stopped:
+            return found.stopped()
         if len(same) > 1:
             found = replace(found, is_unique=True, spread=spread_of(same))
-        return found.stopped() if trials.is_stopped else found
+            if found.status is Status.CONVERGED and _can_step(marginals, self.fit.rank):
+                pmf = self._stepped(found.pmf, marginals, cells)
+                found = replace(found, pmf=pmf, objective=cost_of(cells, pmf))
+        return found
+
+    def _stepped(self, pmf: JointPMF, marginals: MarginalSet, cells: TableCells) -> JointPMF:
+        """Return the model after the step that knows which tables share people (eq. 51)."""
+        point = Point.of_pmf(pmf)
+        prior = self.fit.prior(cells)
+        ahead = efficient_step(marginals.domain, marginals.measurements, point, prior)
+        factors = np.split(ahead.factors, marginals.domain.offsets[1:-1])
+        return JointPMF(marginals.domain, ahead.weights, factors)
 
     def _averaged(self, trials: Trials[str], cells: TableCells, tolerance: float) -> Solution:
         """Return the average of the fits that are as good as the best."""
@@ -324,11 +339,21 @@ def _normalised(point: Point, domain: Domain) -> Point:
 
 def decided(marginals: MarginalSet, rank: int) -> bool | None:
     """Tell whether tables determine a model of a rank; None if that is not known."""
-    if not marginals.is_plain or not can_be_decided(marginals.domain, rank):
-        return None
-    subsets = sorted(set(marginals.subsets))
-    curvature = Curvature(marginals.domain, subsets, np.ones(len(subsets)))
-    return is_determined(curvature, rank, np.random.default_rng(0))
+    domain, generator = marginals.domain, np.random.default_rng(0)
+    if marginals.is_plain:
+        subsets = sorted(set(marginals.subsets))
+        return is_determined(Curvature(domain, subsets, np.ones(len(subsets))), rank, generator)
+    found = jacobian_rank(TableCurvature(domain, marginals.measurements), rank, None, generator)
+    n_parameters = rank * (1 + sum(size - 1 for size in domain.sizes)) - 1
+    return None if found is None else found == n_parameters
+
+
+def _can_step(marginals: MarginalSet, rank: int) -> bool:
+    """Tell whether the efficient step applies: to counts without noise, where all is possible."""
+    is_plain_count = marginals.is_counted and all(m.noise is None for m in marginals)
+    if marginals.impossible or not is_plain_count:
+        return False
+    return can_step(marginals.domain, marginals.measurements, rank)
 
 
 def _noise_of(marginals: MarginalSet, cells: TableCells) -> float:
