@@ -19,7 +19,8 @@ from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials, concluded
 from jointpmf.fit.settings import Likelihood
 from jointpmf.fit.solution import Solution, Start
-from jointpmf.pmf import JointPMF, average
+from jointpmf.mixing import average
+from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
 from jointpmf.solvers import em
 from jointpmf.solvers.loop import Status, iterate
