@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def population(
     model: Model,
-    n: Annotated[int, typer.Option("-n", "--rows", help="How many rows.", min=1)],
+    n: Annotated[int, typer.Option("-n", "--rows", help="How many rows.")],
     match: Annotated[
         list[str] | None,
         typer.Option(

@@ -74,6 +74,16 @@ def set_level(row, v, new, codes, cells, maps, targets, state, square):
 
 
 @compiled
+def move(row, other, v, new, old, codes, cells, maps, targets, state, square):
+    """Give a row a new level, and another row, if there is one, the old level of the first."""
+    change = 0.0
+    for k in range(1 if other < 0 else 2):
+        at, level = (row, new) if k == 0 else (other, old)
+        change += set_level(at, v, level, codes, cells, maps, targets, state, square)
+    return change
+
+
+@compiled
 def is_in_excess(row, cells, targets, state):
     """Tell whether a table has too many people where a row is."""
     for cell in cells[row]:  # noqa: SIM110 (numba has no generators in any)
@@ -110,13 +120,9 @@ def improve(model, codes, cells, maps, targets, state, square, temperature, all_
                 )
             if new == old:
                 continue
-            change = set_level(row, v, new, codes, cells, maps, targets, state, square)
-            if other >= 0:
-                change += set_level(other, v, old, codes, cells, maps, targets, state, square)
+            change = move(row, other, v, new, old, codes, cells, maps, targets, state, square)
             if change < 1e-6 or uniform(seed) * np.exp(change / temperature) < 1.0:
                 total += change
-                continue
-            set_level(row, v, old, codes, cells, maps, targets, state, square)
-            if other >= 0:
-                set_level(other, v, new, codes, cells, maps, targets, state, square)
+            else:
+                move(row, other, v, old, new, codes, cells, maps, targets, state, square)
     return n_proposed, total
