@@ -22,7 +22,7 @@ def population(
         list[str] | None,
         typer.Option(
             metavar="FILE",
-            help="A table of counts that the rows should meet, as for fit --marginals. "
+            help="A table, or a tables.toml, that the rows should meet, as for fit --marginals. "
             "May be repeated.",
             show_default=False,
         ),
