@@ -69,6 +69,7 @@ bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.sweep
 	$(BIN)/python -m benchmarks.counting
 	$(BIN)/python -m benchmarks.sampling
+	$(BIN)/python -m benchmarks.population
 	$(BIN)/python -m benchmarks.exact
 	JOINTPMF_PEERS=.venv-peers/bin/python $(BIN)/python -m benchmarks.likelihood
 	$(BIN)/python -m benchmarks.latent_class

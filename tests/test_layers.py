@@ -11,6 +11,7 @@ UPWARD = {
     ("marginals.marginal_set", "show.notebook"),  # _repr_html_
     ("pmf", "show.notebook"),  # _repr_html_
     ("pmf", "show.explorer.page"),  # explore
+    ("pmf", "predict.population"),  # population
     ("fit.solution", "show.notebook"),  # _repr_html_
     ("fit.solution", "show.report.page"),  # report
     ("judge.bootstrap", "show.notebook"),  # _repr_html_

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from jointpmf.marginals.counts import MarginalCounts
     from jointpmf.marginals.marginal import Marginal
     from jointpmf.marginals.marginal_set import MarginalSet
-    from jointpmf.pmf import JointPMF, average, load, random_pmf
+    from jointpmf.mixing import average
+    from jointpmf.pmf import JointPMF, load, random_pmf
     from jointpmf.predict.impute import impute
     from jointpmf.predict.recommend import coverage, recommend
     from jointpmf.rows.reading import Files
@@ -64,7 +65,8 @@ _NAMES_OF = {
     "marginals.counts": ["MarginalCounts"],
     "marginals.marginal": ["Marginal"],
     "marginals.marginal_set": ["MarginalSet"],
-    "pmf": ["JointPMF", "average", "load", "random_pmf"],
+    "mixing": ["average"],
+    "pmf": ["JointPMF", "load", "random_pmf"],
     "rows.reading": ["Files"],
     "solvers.loop": ["Status"],
     "fit.settings": ["Checkpoint", "Coupled", "HiddenCells", "Likelihood", "Search"],

@@ -18,7 +18,7 @@ import numpy as np
 
 from jointpmf.compiled.posteriors import mix_rows
 from jointpmf.compiled.sampling import draw_levels
-from jointpmf.data.codes import Codes, checked_weights
+from jointpmf.data.codes import Codes
 from jointpmf.data.decode import decode, frame_of_rows
 from jointpmf.data.encode import encode
 from jointpmf.domain import Domain
@@ -39,6 +39,7 @@ from jointpmf.threads import one_blas_thread, row_blocks, run_all
 if TYPE_CHECKING:
     from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.point import Point
+    from jointpmf.predict.population import Population
 
 logger = logging.getLogger("jointpmf")
 
@@ -407,6 +408,40 @@ class JointPMF:
             draw_levels(cumulative(factor), components, uniforms, array[:, v])
         return Codes(self.domain, array)
 
+    def population(
+        self,
+        n: int,
+        match: MarginalSet | None = None,
+        random_state: Any = None,
+        *,
+        verbose: bool = False,
+        backend: str = "polars",
+    ) -> Population:
+        """Return n whole rows that meet tables as exactly as whole rows can.
+
+        What is left of each table is in `residuals`; a warning is logged if one could not be met.
+        Ctrl-C returns the best rows until then.
+
+        Parameters
+        ----------
+        match : MarginalSet, optional
+            The tables, over variables of the model. Their shares count, not their totals.
+        verbose : bool
+            Whether to show a progress bar.
+        n, random_state, backend
+            As in `sample`, but at least one row.
+
+        Examples
+        --------
+        >>> pmf = random_pmf(Domain.of_sizes([2, 3, 2]), rank=2, random_state=0)
+        >>> people = pmf.population(60, match=pmf.marginals(order=2), random_state=0)
+        >>> people.rows.shape, max(one.largest for one in people.residuals) < 1
+        ((60, 3), True)
+        """
+        from jointpmf.predict.population import population
+
+        return population(self, n, match, random_state, verbose, backend)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a safetensors file, whole or not at all; `jointpmf.load` reads it."""
         write_model(path, self.domain, self.weights, self.factors)
@@ -446,38 +481,6 @@ def load(path: str | os.PathLike[str]) -> JointPMF:
     JointPMF(x0, x1; 2 variables, rank 2)
     """
     return JointPMF(*read_model(path))
-
-
-def average(pmfs: Sequence[JointPMF], weights: Any = None) -> JointPMF:
-    """Return the average of several distributions, as one model whose rank is the sum of theirs.
-
-    Parameters
-    ----------
-    pmfs : sequence of JointPMF
-        Over the same domain.
-    weights : array, optional
-        How much each of them counts; equal by default.
-
-    Examples
-    --------
-    >>> pmfs = [random_pmf(Domain.of_sizes([2, 3]), rank=2, random_state=seed) for seed in (0, 1)]
-    >>> mean = average(pmfs)
-    >>> mean.rank, bool(np.allclose(mean.table(), (pmfs[0].table() + pmfs[1].table()) / 2))
-    (4, True)
-    """
-    pmfs = list(pmfs) if isinstance(pmfs, Iterable) else []
-    if not pmfs or not all(isinstance(pmf, JointPMF) for pmf in pmfs):
-        raise JointPMFError("average needs one JointPMF or more")
-    if any(pmf.domain != pmfs[0].domain for pmf in pmfs):
-        raise JointPMFError("the distributions to average are not over the same domain")
-    shares = checked_weights(weights, len(pmfs), "weight of model", most=np.inf)
-    shares = np.ones(len(pmfs)) if shares is None else shares
-    if not shares.any():
-        raise JointPMFError("the weights of all models are zero")
-    shares = shares / shares.max()  # so that their sum does not overflow
-    parts = [share * pmf.weights for share, pmf in zip(shares / shares.sum(), pmfs, strict=True)]
-    factors = [np.hstack(same) for same in zip(*(pmf.factors for pmf in pmfs), strict=True)]
-    return JointPMF(pmfs[0].domain, np.concatenate(parts), factors)
 
 
 def random_pmf(domain: Domain, rank: int, random_state: Any = None) -> JointPMF:

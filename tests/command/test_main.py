@@ -32,6 +32,7 @@ NAMES = [
     "check",
     "plan",
     "sample",
+    "population",
     "score",
     "info",
     "identify",

@@ -12,7 +12,7 @@ LAYERS = [
     {"compiled"},
     {"data"},
     {"marginals"},
-    {"pmf", "model_file", "evidence", "probabilities", "most_likely"},
+    {"pmf", "mixing", "model_file", "evidence", "probabilities", "most_likely"},
     {"rows"},
     {"solvers"},
     {"fit"},

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jointpmf.command import asking, checking, fitting, pages, planning
+from jointpmf.command import asking, checking, fitting, pages, planning, population
 from jointpmf.command.console import complain, warn
 from jointpmf.errors import JointPMFError
 
@@ -29,6 +29,7 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
     checking.check: "check tables.toml",
     planning.plan: "plan --rows 1e6 --variables 1000 --levels 4 --rank 10",
     asking.sample: "sample survey.safetensors -n 5 --given vote=Dole",
+    population.population: "population survey.safetensors -n 999 --match tables.toml -o people.csv",
     asking.score: "score survey.safetensors survey.csv --worst 20",
     asking.info: "info survey.safetensors",
     planning.identify: "identify --sizes 10,10,10,10,10 --order 3 --rank 5",

@@ -20,7 +20,8 @@ from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trial, Trials, concluded
 from jointpmf.fit.settings import Likelihood, Search
 from jointpmf.fit.solution import Solution, Start
-from jointpmf.pmf import JointPMF, average
+from jointpmf.mixing import average
+from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
 from jointpmf.rows.table import mean_log_likelihood
 from jointpmf.solvers.held_out import Answers, HeldOutCells

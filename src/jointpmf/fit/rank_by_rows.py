@@ -20,7 +20,7 @@ from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials, concluded
 from jointpmf.fit.settings import Likelihood, Search, default_smoothing, emphasis_of
 from jointpmf.fit.solution import Solution, Start
-from jointpmf.pmf import average
+from jointpmf.mixing import average
 from jointpmf.point import Point
 from jointpmf.rows.source import Table
 from jointpmf.rows.table import Rows, distinct_codes, mean_log_likelihood

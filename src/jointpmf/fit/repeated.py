@@ -12,7 +12,8 @@ import numpy as np
 from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials, concluded
 from jointpmf.fit.solution import Solution
-from jointpmf.pmf import JointPMF, average
+from jointpmf.mixing import average
+from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
 from jointpmf.rows.table import mean_log_likelihood
 from jointpmf.solvers.loop import Status

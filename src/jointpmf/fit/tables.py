@@ -20,7 +20,8 @@ from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials, concluded
 from jointpmf.fit.settings import Likelihood
 from jointpmf.fit.solution import Solution, Start
-from jointpmf.pmf import JointPMF, average
+from jointpmf.mixing import average
+from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
 from jointpmf.solvers import em
 from jointpmf.solvers.curvature import Curvature
@@ -50,8 +51,13 @@ components times fits would be more than the last number, but not fewer than the
 _SETTLING = 6
 """Starts from which a model is sought that two of them find, before fits are averaged."""
 
-_SAME = 1e-4
-"""Nats from their average up to which fits are the same model."""
+_SAME, _SAME_PART = 1e-4, 0.05
+"""Nats from their average up to which fits are the same model, and as part of what sampling leaves
+uncertain: half a nat for each parameter, over all rows."""
+
+_EQUAL, _LEAST, _MOST = 3.0, 1e-6, 1e-3
+"""Nats of a table by which fits differ that are as good as each other, where one model is sought;
+and what that is per row of a table, at least and at most."""
 
 _SPREAD_ROWS = 500
 """Rows of each fit by which it is told how far it is from the average."""
@@ -121,18 +127,20 @@ class CellFit:
         """Return the model that two starts find, or else an average."""
         start, exclusions = self.fit.start, marginals.exclusions
         trials: Trials[str] = Trials()
-        tolerance = _noise_of(marginals, cells)
         may_settle = self.n_average is None and decided(marginals, self.fit.rank) is not False
         if may_settle:
             settling = self._settling(marginals, cells)
+            equal = float(np.clip(_EQUAL * len(cells.n_shown) / cells.total, _LEAST, _MOST))
+            same = self._is_same(marginals)
             starts = settling._starts(cells, exclusions, generator, marginals)
             trials.run(
                 settling._candidates(cells, starts, _SETTLING),
-                lambda so_far: len(list(so_far.near_best(tolerance))) > 1,
+                lambda so_far: len(list(so_far.near_best(equal))) > 1,
             )
-            if len(_same(trials)) > 1 or isinstance(start, JointPMF) or trials.is_stopped:
-                return concluded(partial(settling._settled, trials, marginals, cells))
-        own = self._averaging(marginals, cells)
+            agreed = [other for other in trials.solutions if same(trials.best.pmf, other.pmf)]
+            if len(agreed) > 1 or isinstance(start, JointPMF) or trials.is_stopped:
+                return concluded(partial(settling._settled, trials, agreed, marginals, cells))
+        own, tolerance = self._averaging(marginals, cells), _noise_of(marginals, cells)
         wanted = self.n_average or own._n_averaged(cells)
         trials = Trials()
         starts = own._starts(cells, exclusions, generator)
@@ -141,6 +149,13 @@ class CellFit:
             lambda so_far: len(list(so_far.near_best(tolerance))) >= wanted,
         )
         return concluded(partial(own._averaged, trials, cells, tolerance))
+
+    def _is_same(self, marginals: MarginalSet) -> Callable[[JointPMF, JointPMF], bool]:
+        """Return what tells whether two fits are the same model, as far as counts can tell."""
+        n_rows = max((m.n_rows for m in marginals if m.n_rows is not None), default=np.inf)
+        n_parameters = self.fit.rank * (1 + sum(size - 1 for size in marginals.domain.sizes))
+        most = max(_SAME, _SAME_PART * n_parameters / (2 * n_rows))
+        return lambda first, second: first is second or spread_of([first, second]) < most
 
     def _settling(self, marginals: MarginalSet, cells: TableCells) -> CellFit:
         """Return how one model is sought: to the end, without smoothing."""
@@ -193,14 +208,20 @@ class CellFit:
             fit = replace(self.fit, loop=loop)
             yield f"start {k + 1}", partial(_from_point, fit, cells, point, start)
 
-    def _settled(self, trials: Trials[str], marginals: MarginalSet, cells: TableCells) -> Solution:
+    def _settled(
+        self,
+        trials: Trials[str],
+        agreed: Sequence[Solution],
+        marginals: MarginalSet,
+        cells: TableCells,
+    ) -> Solution:
         """Return the best fit, which another start has found too, after the efficient step."""
-        same = _same(trials)
-        found = self._told(trials.best, trials, len(same))
+        found = self._told(trials.best, trials, len(agreed))
         if trials.is_stopped:
             return found.stopped()
-        if len(same) > 1:
-            found = replace(found, is_unique=True, spread=spread_of(same))
+        if len(agreed) > 1:
+            spread = spread_of([solution.pmf for solution in agreed])
+            found = replace(found, is_unique=True, spread=spread)
             if found.status is Status.CONVERGED and _can_step(marginals, self.fit.rank):
                 pmf = self._stepped(found.pmf, marginals, cells)
                 found = replace(found, pmf=pmf, objective=cost_of(cells, pmf))
@@ -359,16 +380,6 @@ def _can_step(marginals: MarginalSet, rank: int) -> bool:
 def _noise_of(marginals: MarginalSet, cells: TableCells) -> float:
     """Return by how many nats per row of a table fits differ that are as good as each other."""
     return cells.n_cells / (2 * cells.total) if marginals.is_counted else 1e-6
-
-
-def _same(trials: Trials[str]) -> list[JointPMF]:
-    """Return the best fit, and those that are the same model."""
-    best = trials.best.pmf
-    return [
-        trial.solution.pmf
-        for trial in trials.found
-        if trial.solution.pmf is best or spread_of([best, trial.solution.pmf]) < _SAME
-    ]
 
 
 def spread_of(pmfs: Sequence[JointPMF]) -> float:

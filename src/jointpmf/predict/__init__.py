@@ -1,5 +1,5 @@
-"""What a model says about single rows: holes filled, items recommended.
+"""What a model says about single rows: holes filled, items recommended, populations made.
 
-A model and a table with missing cells come in; a table of the same kind, or recommendations, go
-out. Begin with `impute.py`.
+A model and a table with missing cells, or tables to meet, come in; a table of the same kind,
+recommendations or whole rows go out. Begin with `impute.py`.
 """

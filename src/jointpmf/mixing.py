@@ -1,0 +1,45 @@
+"""Several models as one: their average."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jointpmf.data.codes import checked_weights
+from jointpmf.errors import JointPMFError
+from jointpmf.pmf import JointPMF
+
+
+def average(pmfs: Sequence[JointPMF], weights: Any = None) -> JointPMF:
+    """Return the average of several distributions, as one model whose rank is the sum of theirs.
+
+    Parameters
+    ----------
+    pmfs : sequence of JointPMF
+        Over the same domain.
+    weights : array, optional
+        How much each of them counts; equal by default.
+
+    Examples
+    --------
+    >>> from jointpmf import Domain, random_pmf
+    >>> pmfs = [random_pmf(Domain.of_sizes([2, 3]), rank=2, random_state=seed) for seed in (0, 1)]
+    >>> mean = average(pmfs)
+    >>> mean.rank, bool(np.allclose(mean.table(), (pmfs[0].table() + pmfs[1].table()) / 2))
+    (4, True)
+    """
+    pmfs = list(pmfs) if isinstance(pmfs, Iterable) else []
+    if not pmfs or not all(isinstance(pmf, JointPMF) for pmf in pmfs):
+        raise JointPMFError("average needs one JointPMF or more")
+    if any(pmf.domain != pmfs[0].domain for pmf in pmfs):
+        raise JointPMFError("the distributions to average are not over the same domain")
+    shares = checked_weights(weights, len(pmfs), "weight of model", most=np.inf)
+    shares = np.ones(len(pmfs)) if shares is None else shares
+    if not shares.any():
+        raise JointPMFError("the weights of all models are zero")
+    shares = shares / shares.max()  # so that their sum does not overflow
+    parts = [share * pmf.weights for share, pmf in zip(shares / shares.sum(), pmfs, strict=True)]
+    factors = [np.hstack(same) for same in zip(*(pmf.factors for pmf in pmfs), strict=True)]
+    return JointPMF(pmfs[0].domain, np.concatenate(parts), factors)
