@@ -41,7 +41,7 @@ def test_rows_are_written_and_what_is_left_is_said(files, capsys):
     assert len(rows.filter(sex="m", vote="yes")) == 20
     lines = [line.split() for line in out.splitlines()]
     assert ["vote", "0.000%", "0.00"] in lines
-    assert ["vote,", "sex", "0.000%", "0.00"] in lines
+    assert ["sex,", "vote", "0.000%", "0.00"] in lines
     assert "50 rows, written to" in out
 
 
@@ -70,7 +70,10 @@ def test_without_tables_rows_are_drawn(files, capsys):
     ("more", "sentence"),
     [
         (("-n", "0"), "the number of rows must be a whole number of at least 1, not 0"),
-        (("-n", "5", "--match", "colour.csv"), "there is no variable 'colour'"),
+        (
+            ("-n", "5", "--match", "colour.csv"),
+            "colour.csv is about 'colour', but the model's variables are 'sex', 'vote'",
+        ),
         (("-n", "5", "-o", "people.xlsx"), "people.xlsx must end in .csv"),
     ],
 )
@@ -80,3 +83,14 @@ def test_bad_input_is_a_sentence(files, capsys, monkeypatch, more, sentence):
     assert code == 2
     assert sentence in err
     assert not (files / "people.xlsx").exists()
+
+
+def test_tables_are_read_in_the_levels_of_the_model(files, capsys):
+    text = 'version = 1\n[[tables]]\npath = "wide.csv"\nnames = ["vote", "sex"]\n'
+    (files / "tables.toml").write_text(text)
+    (files / "wide.csv").write_text("vote,m,f,Total\nyes,40,30,70\nno,30,0,30\nTotal,70,30,100\n")
+    place = files / "people.csv"
+    options = ["-n", 10, "--match", files / "tables.toml", "-o", place]
+    assert run(capsys, "population", files / "model.safetensors", *options)[0] == 0
+    counts = pl.read_csv(place).group_by("sex", "vote").len().sort("sex", "vote").rows()
+    assert counts == [("f", "yes", 3), ("m", "no", 3), ("m", "yes", 4)]

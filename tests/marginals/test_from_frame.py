@@ -203,7 +203,8 @@ def test_a_column_of_noise():
         {"x": ["a", "b", "c"], "estimate": ["10%", "*", "85%"], "error": [2, 0, 5]}
     )
     found = arguments_of_frame(frame, None, "estimate", None, {"noise": "error"})
-    assert (found["names"], found["noise"].tolist()) == (("x",), [0.02, 0, 0.05])
+    assert (found["names"], found["noise"].tolist()) == (("x",), [0.02, 0.05, 0.05])
+    assert Marginal.from_frame(frame, value="estimate", noise="error").noise.shape == (3,)
     short = frame.with_columns(pl.Series("error", [2, 1, None]))
     with pytest.raises(JointPMFError, match="a cell without noise"):
         arguments_of_frame(short, None, "estimate", None, {"noise": "error"})

@@ -158,6 +158,31 @@ class TestList:
         assert part.where == {"age": ("5-9", "10+")}
         assert part.bounds == (0, 5)
 
+    def test_noise_rounding_and_what_cannot_happen(self, tmp_path):
+        put(tmp_path, "t.csv", "sex,pregnant,count\nf,yes,120\nf,no,400\nm,yes,-3\nm,no,490\n")
+        put(tmp_path, "u.csv", "sex,n,error\nf,50%,2\nm,50%,3\n")
+        toml = """
+            version = 1
+            impossible = [{ sex = "m", pregnant = "yes" }]
+            [[tables]]
+            path = "t.csv"
+            noise = 4
+            [[tables]]
+            path = "u.csv"
+            value = "n"
+            noise = "error"
+            [[tables]]
+            path = "u.csv"
+            names = ["sex"]
+            value = "n"
+            rounding = 1
+        """
+        first, second, third = marginals = read_marginals([put(tmp_path, "tables.toml", toml)])
+        assert marginals.impossible == ({"sex": "m", "pregnant": "yes"},)
+        assert first.table.min() < 0 < first.noise.min()
+        np.testing.assert_allclose(second.noise, [0.02, 0.03])
+        assert third.rounding == pytest.approx(0.01)
+
     def test_levels_are_matched_as_the_list_spells_them(self, tmp_path):
         put(tmp_path, "t.csv", "size,vote,count\n2 ,yes,10\n1, no,30\n")
         head = "version = 1\n[variables]\nsize = [1, 2]\nvote = ['no', 'yes']"

@@ -41,7 +41,7 @@ def population(
 
     check_output(output)
     pmf = read_pmf(model)
-    tables = read_marginals(match, missing or []) if match else None
+    tables = read_marginals(match, missing or (), pmf.domain) if match else None
     found = pmf.population(n, match=tables, random_state=seed, verbose=True)
     with table_output(output, as_json) as write:
         write(found.rows)

@@ -58,7 +58,7 @@ def _tables(marginals: MarginalSet | None) -> dict[str, object]:
     """Return which variables tables are about: their order, if they are all of one, or a list."""
     if marginals is None:
         return {}
-    subsets = list(dict.fromkeys((*m.names, *(set(m.where) - {*m.names})) for m in marginals))
+    subsets = list(dict.fromkeys(tuple(dict.fromkeys([*m.names, *m.where])) for m in marginals))
     orders = {len(subset) for subset in subsets}
     n_partial = sum(not marginal.is_of_everyone for marginal in marginals)
     order = min(orders)
@@ -71,6 +71,8 @@ def _tables(marginals: MarginalSet | None) -> dict[str, object]:
 
 
 def _loss(solution: Solution) -> str | None:
+    if solution.source is not None and solution.source.loss is not None:
+        return solution.source.loss
     if solution.settings is None:
         return None
     return "squares" if isinstance(solution.settings, Coupled) else "likelihood"

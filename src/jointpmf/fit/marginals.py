@@ -131,7 +131,7 @@ def fit_marginals(
             fit_once = EMFit(given_rank or 1, loop, towards="marginal", start=search.start)
             cell_fit = CellFit(fit_once, search.n_average, tol, smoothing)
             solution = cell_fit.run(marginals, given_rank, generator)
-    return replace(solution, source=FittedTo("marginals", n_marginals=len(marginals)))
+    return replace(solution, source=FittedTo("marginals", n_marginals=len(marginals), loss=loss))
 
 
 def _usual_loss(marginals: MarginalSet, is_for_squares: bool) -> str:

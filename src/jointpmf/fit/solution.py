@@ -103,6 +103,8 @@ class FittedTo:
         How many rows and marginals there were, and how many variables each marginal has.
     n_sampled : int or None
         How many of the rows were fitted, where that were not all.
+    loss : str or None
+        Of marginals as given: "squares", "likelihood" or "gaussian".
     """
 
     kind: str
@@ -110,6 +112,7 @@ class FittedTo:
     n_marginals: int | None = None
     order: int | None = None
     n_sampled: int | None = None
+    loss: str | None = None
 
     def __str__(self) -> str:
         """Say what was fitted."""

@@ -17,13 +17,25 @@ _ERRORS = 4.0
 
 
 class _Shares(NamedTuple):
-    """What a table says of one variable: the share of each of its entries."""
+    """What a table says of one variable: the share of each of its entries, and how far it is off.
+
+    `variances` are those of added noise, and `slack` how far rounding may have moved a share.
+    """
 
     names: tuple[str, ...]
     sets: np.ndarray
     shares: np.ndarray
+    variances: np.ndarray
+    slack: float
     n_obs: float
     is_plain: bool
+
+    def of(self, block: np.ndarray) -> tuple[float, float, float]:
+        """Return the share of a block of levels, its variance, and how far rounding may go."""
+        inside = (self.sets & block).any(axis=1)
+        share = float(self.shares @ inside)
+        variance = float(self.variances @ inside) + max(share * (1 - share), 0) / self.n_obs
+        return share, variance, self.slack * int(inside.sum())
 
 
 def band_disagreements(marginals: MarginalSet, tolerance: float = 1e-6) -> list[Disagreement]:
@@ -62,9 +74,16 @@ def _tables_of(marginals: MarginalSet, n: int) -> Iterator[_Shares]:
         others = tuple(axis for axis in range(len(table.positions)) if axis != k)
         counts = table.counts.sum(axis=others)
         if not np.isnan(counts).any():
-            names, n_obs = tuple(marginal.names), marginal.n_rows or math.inf
-            shares = counts / counts.sum()
-            yield _Shares(names, table.sets[k], shares, n_obs, marginal.is_of_everyone)
+            noise = np.zeros(table.counts.shape) if table.noise is None else table.noise
+            yield _Shares(
+                tuple(marginal.names),
+                table.sets[k],
+                counts / counts.sum(),
+                (noise**2).sum(axis=others) / counts.sum() ** 2,
+                marginal.slack * table.counts.size / len(counts),
+                marginal.n_rows or math.inf,
+                marginal.is_of_everyone,
+            )
 
 
 def _compared(
@@ -73,14 +92,14 @@ def _compared(
     """Yield the block of levels on which two tables differ most, if they do."""
     worst, most = None, 0.0
     for block in _blocks(first.sets, second.sets):
-        a, b = (float(one.shares @ (one.sets & block).any(axis=1)) for one in (first, second))
-        middle = (a + b) / 2
-        error = math.sqrt(middle * (1 - middle) * (1 / first.n_obs + 1 / second.n_obs))
-        if abs(a - b) - tolerance - _ERRORS * error > most:
+        (a, a_variance, a_slack), (b, b_variance, b_slack) = first.of(block), second.of(block)
+        chance = _ERRORS * math.sqrt(a_variance + b_variance)
+        excess = abs(a - b) - tolerance - chance - a_slack - b_slack
+        if excess > most:
             levels = tuple(np.array(variable.levels, object)[block])
             level = levels if len(levels) > 1 else levels[0]
             worst = Disagreement((variable.name,), (level,), first.names, second.names, a, b)
-            most = abs(a - b) - tolerance - _ERRORS * error
+            most = excess
     if worst is not None:
         yield worst
 

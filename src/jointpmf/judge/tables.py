@@ -140,10 +140,8 @@ class TablesReport:
     def _rank_sentence(self, rank: int) -> str:
         if not self.is_largest:
             return f"whether models of a rank above {rank} are determined was not tried"
-        n_partial = sum(not table.is_plain for table in self.tables)
-        less = f" (or less: {n_partial} of the tables are not whole)" if n_partial else ""
         return (
-            f"models of a rank above {rank}{less}: many fit the tables equally well, and the "
+            f"models of a rank above {rank}: many fit the tables equally well, and the "
             "answer is their average"
         )
 
@@ -188,7 +186,7 @@ def check_tables(marginals: MarginalSet) -> TablesReport:
     conflicts = sorted([*disagreements, *band_disagreements(marginals)], key=lambda one: -one.by)
     groups = _groups(marginals.domain.names, about)
     unseen = _unseen_pairs(marginals.domain.names, about)
-    largest, is_largest = _largest_rank(marginals, about)
+    largest, is_largest = _largest_rank(marginals)
     return TablesReport(
         tuple(map(_summary, marginals)),
         tuple(conflicts),
@@ -253,15 +251,15 @@ def _unseen_pairs(names: Sequence[str], about: Sequence[Names]) -> tuple[tuple[s
     return tuple(pair for pair in combinations(names, 2) if frozenset(pair) not in seen)
 
 
-def _largest_rank(marginals: MarginalSet, about: Sequence[Names]) -> tuple[int | None, bool]:
-    """Return the largest rank that tables determine; those that are not whole count as such.
+def _largest_rank(marginals: MarginalSet) -> tuple[int | None, bool]:
+    """Return the largest rank that tables determine.
 
     It is not sought where a table shows all variables: that is the joint itself.
     """
     is_whole = any(m.is_of_everyone and m.order == len(marginals.domain) for m in marginals)
     if is_whole or not is_quick(marginals.domain, 2):
         return None, False
-    report = identifiability((marginals.domain, about), 2)
+    report = identifiability(marginals, 2)
     return report.largest_rank, report.is_largest
 
 

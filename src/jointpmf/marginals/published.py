@@ -61,8 +61,6 @@ def read_marginals(
     impossible = [
         _in_domain(cell, domain, "impossible") for each in lists for cell in each.impossible
     ]
-    if not impossible:
-        return MarginalSet(domain, marginals)
     return MarginalSet(domain, marginals, impossible=impossible)
 
 

@@ -227,4 +227,4 @@ def _noise(
     noise = noise[tuple(slice(0, -1) for _ in table.shape)]
     if (np.isnan(noise) & ~np.isnan(table)).any():
         raise JointPMFError(f"{cells.name} has a cell without noise, or does not list all cells")
-    return np.where(np.isnan(noise), np.nanmax(noise), noise)
+    return np.where(np.isnan(table), np.nanmax(noise), noise)
