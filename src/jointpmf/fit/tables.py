@@ -48,10 +48,10 @@ _MOST_AVERAGED, _FEWEST_AVERAGED, _WORK = 32, 8, 2.5e8
 """Fits that are averaged where tables do not decide: as many, or fewer where cells of tables times
 components times fits would be more than the last number, but not fewer than the second."""
 
-_SETTLING = 6
+_SETTLING = 4
 """Starts from which a model is sought that two of them find, before fits are averaged."""
 
-_SAME, _SAME_PART = 1e-4, 0.05
+_SAME, _SAME_PART = 1e-4, 0.5
 """Nats from their average up to which fits are the same model, and as part of what sampling leaves
 uncertain: half a nat for each parameter, over all rows."""
 
@@ -69,7 +69,7 @@ _NEUTRAL = 0.3
 """Part of the marginals in a random start. Larger, fits that tables leave open are nearer to
 independence in what no table shows, and to each other."""
 
-_SETTLED, _STEADY, _EXACT_TOL = 0.03, 0.002, 1e-8
+_SETTLED, _STEADY, _EXACT_TOL = 0.1, 0.002, 1e-8
 """Improvements that end a fit: nats of all tables together where one model is sought, nats of each
 cell where fits are averaged, and nats per row of a table that has no noise."""
 
@@ -271,8 +271,8 @@ class CellFit:
     ) -> int:
         """Return the rank whose fit would predict such tables of other people best.
 
-        Of those that are as good: the smallest if tables of this kind decide it, else the largest,
-        whose averages are nearest to maximum entropy.
+        Where tables of this kind do not decide it, the largest of those that are as good, whose
+        averages are nearest to maximum entropy.
         """
         tables, costs, optimisms = marginals.measurements, [], []
         n_rows = max((m.n_rows for m in marginals if m.n_rows is not None), default=np.inf)
@@ -293,8 +293,7 @@ class CellFit:
                 break
         best = int(scores.argmin())
         near = np.flatnonzero(scores <= scores[best] + max(_FLAT * optimisms[best], 1e-9))
-        is_decided = decided(marginals, _RANKS[best]) is not False
-        return _RANKS[near[0] if is_decided else near[-1]]
+        return _RANKS[best if decided(marginals, _RANKS[best]) is not False else near[-1]]
 
     def _optimism(
         self,

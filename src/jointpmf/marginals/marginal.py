@@ -282,7 +282,10 @@ class Marginal:
             if name in where:
                 sets[k] = sets[k] & where.pop(name)
         axes = tuple(self.names.index(name) for name in self.given)
-        n_each = np.asarray(n_obs if self.n_obs is None else self.n_obs, float)
+        shape = [sizes[k] for k in axes]
+        n_each = np.asarray(self.n_obs, float)
+        if self.n_obs is None:
+            n_each = np.full(shape, n_obs / max(math.prod(shape), 1))
         others = tuple(k for k in range(self.order) if k not in axes)
         least, most = self.bounds
         scale = np.expand_dims(n_each, others if self.given else ())
