@@ -182,7 +182,6 @@ def test_bad_input(options, message):
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda tables: jp.fit_marginals(tables, 2, loss="squares"),
         lambda tables: jp.plots.marginal_fit(TRUTH, tables),
     ],
 )
@@ -287,3 +286,20 @@ class TestImpossible:
         tables = jp.MarginalSet(DOMAIN, pairs.marginals, impossible=IMPOSSIBLE)
         with pytest.raises(jp.JointPMFError, match="rank 1 is too small for 2 impossible"):
             jp.fit_marginals(tables, 1, random_state=0)
+
+
+class TestSquaresOfSomeTables:
+    BANDS = published("age", "income", levels=BANDS)
+
+    def test_whole_tables_are_used_and_the_others_named(self, caplog):
+        tables = jp.MarginalSet(DOMAIN, [self.BANDS, *TRIPLES])
+        found = jp.fit_marginals(tables, 2, loss="squares", random_state=0)
+        assert len(found.marginals) == len(TRIPLES)
+        assert "not Marginal(age, income: 2×3" in caplog.text
+
+    def test_whole_tables_that_miss_a_variable(self):
+        tables = jp.MarginalSet(
+            DOMAIN, [self.BANDS, jp.Marginal(DOMAIN.names[2:], np.ones((3, 2, 3)) / 18)]
+        )
+        with pytest.raises(jp.JointPMFError, match="needs whole tables of all levels"):
+            jp.fit_marginals(tables, 2, loss="squares")

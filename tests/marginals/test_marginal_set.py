@@ -134,3 +134,24 @@ def test_a_given_table_that_is_mostly_zeros_is_kept_sparse():
     marginal = jp.Marginal(("a", "b"), table)
     assert isinstance(marginal.table, SparseTable)
     np.testing.assert_array_equal(np.asarray(marginal.table), table)
+
+
+def test_a_variable_may_be_known_by_the_part_of_the_population_alone():
+    domain = jp.Domain.of_sizes([2, 3])
+    old = jp.Marginal(("x1",), [10, 20, 30], where={"x0": 1})
+    young = jp.Marginal(("x1",), [30, 20, 10], where={"x0": 0})
+    pmf = jp.fit_marginals(jp.MarginalSet(domain, [old, young]), 2, random_state=0).pmf
+    np.testing.assert_allclose(pmf.condition({"x0": 1}).table(), [1 / 6, 1 / 3, 1 / 2], atol=0.02)
+
+
+def test_axes_that_look_turned_are_asked_about():
+    domain = jp.Domain.of_sizes([2, 3])
+    with pytest.raises(jp.JointPMFError, match="order of its axes"):
+        jp.MarginalSet(domain, [jp.Marginal(("x1", "x0"), np.full((2, 3), 1 / 6))])
+
+
+@pytest.mark.parametrize(("last", "is_told"), [(50, True), (49, False)])
+def test_a_total_among_the_levels_is_told(last, is_told, caplog):
+    domain = jp.Domain([jp.Variable("age", ("young", "old", "all")), jp.Variable("sex", ("f", "m"))])
+    jp.MarginalSet(domain, [jp.Marginal(("age", "sex"), [[10, 20], [15, 30], [25, last]])])
+    assert ("'all' of 'age' is the sum of all other levels" in caplog.text) == is_told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from jointpmf.solvers.least_squares import marginal_weights
 
 if TYPE_CHECKING:
     import os
+
+logger = logging.getLogger("jointpmf")
 
 
 def fit_marginals(
@@ -97,6 +100,8 @@ def fit_marginals(
         is_for_squares = method != "auto" or weighting is not None or validation is not None
         loss = _usual_loss(marginals, is_for_squares)
     by_squares = loss == "squares"
+    if by_squares:
+        marginals = _whole_tables(marginals)
     _check_loss(marginals, loss, search, smoothing, weighting, validation)
     search.check_start(("auto", "algebraic", "random"), marginals.domain, given_rank, "marginals'")
     judge = judge_of_marginals(validation, marginals.domain)
@@ -142,6 +147,24 @@ def _usual_loss(marginals: MarginalSet, is_for_squares: bool) -> str:
     return "squares" if is_exact or (is_for_squares and marginals.is_plain) else "likelihood"
 
 
+def _whole_tables(marginals: MarginalSet) -> MarginalSet:
+    """Return the tables that squares can be taken of; say which are left out."""
+    left_out = [marginal for marginal in marginals if not marginal.is_of_everyone]
+    if marginals.impossible or not left_out:
+        marginals.check_plain("loss='squares'")
+        return marginals
+    whole = [marginal for marginal in marginals if marginal.is_of_everyone]
+    seen = {name for marginal in whole for name in marginal.names}
+    if not seen.issuperset(marginals.domain.names):
+        marginals.check_plain("loss='squares'")
+    logger.warning(
+        "loss='squares' uses the %d whole tables of all levels, and not %s",
+        len(whole),
+        ", ".join(map(repr, left_out)),
+    )
+    return MarginalSet(marginals.domain, whole)
+
+
 def _check_loss(
     marginals: MarginalSet,
     loss: str,
@@ -154,8 +177,6 @@ def _check_loss(
     by_squares = loss == "squares"
     if smoothing is not None:
         at_least_zero(smoothing, "smoothing")
-    if by_squares:
-        marginals.check_plain("loss='squares'")
     if by_squares and smoothing:
         raise JointPMFError("smoothing belongs to loss='likelihood'")
     if loss == "gaussian" and all(marginal.noise is None for marginal in marginals):

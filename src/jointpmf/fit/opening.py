@@ -12,7 +12,6 @@ import numpy as np
 
 from jointpmf.data.codes import Codes, checked_weights
 from jointpmf.data.encode import encode
-from jointpmf.data.table_files import open_tables
 from jointpmf.domain import check_is_domain
 from jointpmf.errors import JointPMFError
 from jointpmf.rows.distributed import distributed_rows, engine_of
@@ -74,6 +73,8 @@ def opened_files(files: Files, domain: Domain | None, bins: Any) -> Iterator[Fil
 
     `bins` may be a function that gives them from the names of the columns.
     """
+    from jointpmf.data.table_files import open_tables  # Polars, which fits in memory do not need
+
     with open_tables(files.paths, files.missing) as table:
         if files.memory is not None and table.is_read_ahead:
             raise JointPMFError(

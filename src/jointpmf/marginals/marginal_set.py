@@ -104,7 +104,7 @@ class MarginalSet:
         if not given:
             raise JointPMFError("a set of marginals needs at least one marginal")
         object.__setattr__(self, "marginals", tuple(self._in_domain_order(m) for m in given))
-        seen = {name for marginal in self.marginals for name in marginal.names}
+        seen = {name for marginal in self.marginals for name in (*marginal.names, *marginal.where)}
         absent = [name for name in self.domain.names if name not in seen]
         if absent:
             raise JointPMFError(f"no marginal has the variable {listing(absent)}")
@@ -128,10 +128,13 @@ class MarginalSet:
             return marginal.in_order(self.domain)
         sizes = tuple(self.domain.sizes[n] for n in position)
         if marginal.table.shape != sizes:
+            turned = sizes[::-1] == marginal.table.shape
+            hint = "; are its names in the order of its axes?" if turned else ""
             raise JointPMFError(
                 f"the table of {listing(marginal.names)} has shape {marginal.table.shape}, "
-                f"but its variables have {sizes} levels"
+                f"but its variables have {sizes} levels{hint}"
             )
+        self._warn_of_totals(marginal)
         axes = tuple(int(k) for k in np.argsort(position))
         if axes == tuple(range(len(axes))):
             return marginal
@@ -139,6 +142,24 @@ class MarginalSet:
         object.__setattr__(reordered, "names", tuple(marginal.names[k] for k in axes))
         object.__setattr__(reordered, "table", transpose(marginal.table, axes))
         return reordered
+
+    def _warn_of_totals(self, marginal: Marginal) -> None:
+        """Warn of a level that has as many people as all others together, in every cell."""
+        if not isinstance(marginal.table, np.ndarray) or marginal.table.ndim < 2:
+            return
+        for k, name in enumerate(marginal.names):
+            table = np.moveaxis(marginal.table, k, 0)
+            twice = np.abs(2 * table - table.sum(axis=0)) <= 2 * len(table) * marginal.slack + 1e-9
+            is_total = twice.all(axis=tuple(range(1, table.ndim)))
+            if len(table) > 2 and is_total.any() and np.count_nonzero(table[is_total]) > 1:
+                level = self.domain[name].levels[int(is_total.argmax())]
+                logger.warning(
+                    "in the table of %s, %r of %r is the sum of all other levels: leave it out of "
+                    "the table and the domain if it is a total",
+                    listing(marginal.names),
+                    level,
+                    name,
+                )
 
     def _totals(self) -> str | None:
         """Return which tables that do not say n_obs themselves are not about the same rows."""

@@ -11,7 +11,6 @@ import numpy as np
 from jointpmf.compiled.cells import n_observed
 from jointpmf.data.codes import Codes
 from jointpmf.data.encode import encode
-from jointpmf.data.file_codes import codes_in, learned_domain
 from jointpmf.data.levels import LevelCollector, LevelRules
 from jointpmf.errors import JointPMFError, listing, shown
 from jointpmf.marginals.counting import names_of_order
@@ -115,12 +114,14 @@ class FileReading:
             raise JointPMFError(
                 f"column {table.columns.index('') + 1} of {table.name} has no name; leave it out"
             )
-        self.table, self.memory = table, memory
+        from jointpmf.data.file_codes import codes_in, learned_domain  # Polars, when it is needed
+
+        self.table, self.memory, self._codes_in = table, memory, codes_in
         self.domain = learned_domain(table, names, bins or {}) if domain is None else domain
 
     def codes(self) -> Iterator[Codes]:
         """Yield the codes of the rows, some at a time."""
-        return codes_in(self.table, self.domain)
+        return self._codes_in(self.table, self.domain)
 
 
 class Batches:
