@@ -55,6 +55,8 @@ def test_exact_tables_lead_to_the_model(truth):
     found = efficient_step(truth.domain, tables, begin)
     before, after = (jp.factor_error(truth, as_pmf(truth.domain, p)) for p in (begin, found))
     assert after < 0.1 * before
+    found = efficient_step(truth.domain, tables, begin, n_steps=3)
+    assert jp.factor_error(truth, as_pmf(truth.domain, found)) < 1e-2 * after
 
 
 def test_it_stays_feasible_and_leaves_a_part_of_everything(truth):

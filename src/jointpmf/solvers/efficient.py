@@ -58,8 +58,9 @@ def efficient_step(
     tables: Sequence[Measurement],
     point: Point,
     pseudo_counts: np.ndarray | None = None,
+    n_steps: int = 1,
 ) -> Point:
-    """Return the point after one step that weighs all cells by what they know in common.
+    """Return the point after a step that weighs all cells by what they know in common.
 
     Parameters
     ----------
@@ -69,11 +70,18 @@ def efficient_step(
         A fit to the tables. If they do not determine a model of its rank, it is returned.
     pseudo_counts : array of shape (levels, 1), optional
         Dirichlet smoothing, as rows that each component has seen (eq. 21).
+    n_steps : int
+        One is enough from a fit that is near its end; from one that stopped early two or three
+        lead to where other starts lead too.
     """
     curvature = TableCurvature(domain, tables)
-    prior = _Prior(point, pseudo_counts)
     with one_blas_thread:
-        return _step(curvature, domain, point, prior)
+        for _ in range(n_steps):
+            ahead = _step(curvature, domain, point, _Prior(point, pseudo_counts))
+            if ahead is point:
+                break
+            point = ahead
+    return point
 
 
 class _Prior:

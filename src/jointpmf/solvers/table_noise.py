@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.linalg import qr
 
 from jointpmf.solvers.jacobian import positive_rank, spread_model
 from jointpmf.solvers.table_jacobian import Slice, SliceAtPoint, factors_of
@@ -56,10 +57,6 @@ class TableNoise:
     ) -> None:
         self._weights, self._factors = point.weights, factors_of(point, domain.offsets)
         self.slices = [SliceAtPoint(each, point, domain.offsets) for each in slices]
-        self._covered = [
-            [sets @ self._factors[n] for n, sets in zip(each.variables, each.sets, strict=True)]
-            for each in slices
-        ]
         part = np.ones(len(domain)) if observed is None else observed
         parts = np.array([np.prod(part[list(each.variables)]) for each in slices])
         bases = np.array([each.base for each in self.slices])
@@ -67,6 +64,11 @@ class TableNoise:
         if n_rows is None:
             rows = np.array([each.n_obs for each in slices]) / (parts * np.maximum(bases, 1e-300))
         self._met = _who_meets(slices, rows, part, observed is not None)
+        self._ways = {
+            (t, common): self._way(t, common)
+            for common, (members, _) in self._met.items()
+            for t in members
+        }
         n_each = np.repeat(rows * parts * bases, [each.published.size for each in self.slices])
         self.published = np.concatenate([each.published for each in self.slices])
         is_possible = self.published > 0
@@ -93,43 +95,56 @@ class TableNoise:
             [each.centred(cells) for each, cells in zip(self.slices, sums, strict=True)]
         )
 
-    def _operands(self, t: int, common: Subset) -> tuple[list[Any], list[int]]:
-        """Return what einsum needs to go between a table and the levels of some variables.
-
-        Index 0 is the component and 1 the column; the common variables are next, then the axes.
-        """
-        found = self.slices[t].slice
-        operands: list[Any] = []
-        labels = []
-        for k, n in enumerate(found.variables):
-            own = 2 + len(common) + k
-            if n not in common:
-                operands += [self._covered[t][k], [own, 0]]
-            elif found.is_plain[k]:
-                own = 2 + common.index(n)
-            else:
-                operands += [found.sets[k], [own, 2 + common.index(n)]]
-            labels.append(own)
-        return operands, labels
+    def _way(self, t: int, common: Subset) -> _Way:
+        """Return how to go between a table and the levels of some of its variables."""
+        found, rank = self.slices[t].slice, len(self._weights)
+        inside = [found.variables.index(n) for n in common]
+        outside = [k for k in range(len(found.sets)) if k not in inside]
+        rest = np.ones((1, rank))
+        for k in outside:
+            covered = found.sets[k] @ self._factors[found.variables[k]]
+            rest = (rest[:, None] * covered).reshape(-1, rank)
+        shape = [len(sets) for sets in found.sets]
+        sets = [None if found.is_plain[k] else found.sets[k] for k in inside]
+        return _Way(shape, inside, outside, rest, sets)
 
     def _gathered(self, t: int, common: Subset, cells: np.ndarray) -> np.ndarray:
         """Return the sums over a table's other variables, for each level of the common ones."""
-        operands, labels = self._operands(t, common)
-        levels = [2 + k for k in range(len(common))]
-        shaped = cells.reshape(*map(len, self.slices[t].slice.sets), cells.shape[1])
-        operands += [np.ones(len(self._weights)), [0]]
-        return np.einsum(shaped, [*labels, 1], *operands, [*levels, 0, 1], optimize="greedy")
+        way, n_columns = self._ways[t, common], cells.shape[1]
+        ordered = cells.reshape(*way.shape, n_columns).transpose(*way.inside, *way.outside, -1)
+        out = way.rest.T @ ordered.reshape(-1, len(way.rest), n_columns)
+        out = out.reshape(*(way.shape[k] for k in way.inside), *out.shape[1:])
+        for k, sets in enumerate(way.sets):
+            if sets is not None:
+                out = np.moveaxis(np.tensordot(sets, out, (0, k)), 0, k)
+        return out
 
     def _spread(self, s: int, common: Subset, met: np.ndarray) -> np.ndarray:
         """Return for each cell of a table what those in it have met in the other tables."""
-        operands, labels = self._operands(s, common)
-        levels = [2 + k for k in range(len(common))]
+        way, n_columns = self._ways[s, common], met.shape[-1]
         shares = self._weights
         for n in common:
             shares = shares[..., None, :] * self._factors[n]
         met = met * shares[..., None]
-        out = np.einsum(met, [*levels, 0, 1], *operands, [*labels, 1], optimize="greedy")
-        return out.reshape(-1, met.shape[-1])
+        for k, sets in enumerate(way.sets):
+            if sets is not None:
+                met = np.moveaxis(np.tensordot(sets, met, (1, k)), 0, k)
+        out = way.rest @ met.reshape(-1, *met.shape[-2:])
+        axes = [*way.inside, *way.outside]
+        out = out.reshape(*(way.shape[k] for k in axes), n_columns)
+        return out.transpose(*np.argsort(axes), -1).reshape(-1, n_columns)
+
+
+class _Way(NamedTuple):
+    """Between the cells of a table and the levels of the variables that it has in common."""
+
+    shape: list[int]
+    inside: list[int]
+    outside: list[int]
+    rest: np.ndarray
+    """What each component gives the entries of the axes outside, all together."""
+    sets: list[np.ndarray | None]
+    """For each axis inside, which levels its entries cover; None if they are the levels."""
 
 
 def _who_meets(
@@ -214,8 +229,9 @@ class Projection:
         before = np.linalg.norm(new)
         for _ in range(2):  # once is not enough where little is left
             new = new - self._basis @ (self._basis.T @ new)
-        left, values, _ = np.linalg.svd(new, full_matrices=False)
-        return left[:, values > _NULL * before][:, : len(left) - self._basis.shape[1]]
+        found, triangle, _ = qr(new, mode="economic", pivoting=True, check_finite=False)
+        is_new = np.abs(np.diag(triangle)) > _NULL * before
+        return found[:, is_new][:, : len(found) - self._basis.shape[1]]
 
     def score(self, residual: np.ndarray) -> np.ndarray:
         """Return what residuals of the published cells say of the directions of J."""
