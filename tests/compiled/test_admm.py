@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jointpmf.compiled.admm import solve_block
+from jointpmf.compiled.simplex import solve_block
 
 
 @pytest.mark.parametrize("per_row", [True, False])

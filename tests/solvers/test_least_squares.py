@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 import jointpmf as jp
 from jointpmf import threads
-from jointpmf.compiled.admm import inverse_of_shifted
-from jointpmf.compiled.simplex import project_simplex
+from jointpmf.compiled.simplex import inverse_of_shifted, project_simplex
 from jointpmf.fit.coupled import CoupledFit
 from jointpmf.marginals.tables import SparseTable, TableLimits
 from jointpmf.point import Point

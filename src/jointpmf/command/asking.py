@@ -69,7 +69,7 @@ def sample(
     as_json: Json = False,
 ) -> None:
     """Draw rows from the model, given what is known."""
-    from jointpmf.data.table_output import check_output, table_output
+    from jointpmf.data.table_files import check_output, table_output
     from jointpmf.domain import evidence_of
 
     check_output(output)
@@ -99,8 +99,7 @@ def score(
     Rows are counted from 0. Missing cells are summed out.
     """
     from jointpmf.command.score import scored_batches, worst_rows, worst_table
-    from jointpmf.data.table_files import open_table
-    from jointpmf.data.table_output import check_output, table_output
+    from jointpmf.data.table_files import check_output, open_table, table_output
 
     check_output(output)
     check_choice(unknown, "unknown", ("error", "missing"))
@@ -149,8 +148,7 @@ def impute(
     import numpy as np
 
     from jointpmf.data.file_codes import coded_batches
-    from jointpmf.data.table_files import open_table
-    from jointpmf.data.table_output import check_output, table_output
+    from jointpmf.data.table_files import check_output, open_table, table_output
     from jointpmf.predict.impute import check_strategy
     from jointpmf.predict.impute import impute as impute_cells
 

@@ -49,8 +49,7 @@ Method = Annotated[
     ),
 ]
 Output = Annotated[
-    str,
-    typer.Option("--output", "-o", metavar="FILE", help="Where to write; - is stdout, as CSV."),
+    str, typer.Option("--output", "-o", metavar="FILE", help="Where to write; - is stdout, as CSV.")
 ]
 
 

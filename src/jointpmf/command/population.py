@@ -36,7 +36,7 @@ def population(
 
     Ctrl-C writes the best rows so far.
     """
-    from jointpmf.data.table_output import check_output, table_output
+    from jointpmf.data.table_files import check_output, table_output
     from jointpmf.marginals.published import read_marginals
 
     check_output(output)

@@ -37,20 +37,7 @@ class Batched(Protocol):
 def coded_batches(
     table: Batched, domain: Domain, unknown: Unknown = "error"
 ) -> Iterator[tuple[pl.DataFrame, Codes]]:
-    """Yield the rows, some at a time: all columns with the domain's levels, and their codes.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from jointpmf import Domain, Variable
-    >>> from jointpmf.data.table_files import open_table
-    >>> domain = Domain([Variable("a", (1, 2))])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pl.DataFrame({"a": ["2", "1"]}).write_csv(f"{folder}/t.csv")
-    ...     with open_table(f"{folder}/t.csv") as table:
-    ...         [codes.array.tolist() for _, codes in coded_batches(table, domain)]
-    [[[1], [0]]]
-    """
+    """Yield the rows, some at a time: all columns with the domain's levels, and their codes."""
     n_rows = 0
     for batch in table.batches():
         columns = [
@@ -64,20 +51,7 @@ def coded_batches(
 
 
 def codes_in(table: TableFile, domain: Domain) -> Iterator[Codes]:
-    """Yield the codes of the rows, some at a time; there is at least one row.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from jointpmf import Domain, Variable
-    >>> from jointpmf.data.table_files import open_table
-    >>> domain = Domain([Variable("a", (1, 2))])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pl.DataFrame({"a": [2, 1, None]}).write_parquet(f"{folder}/t.parquet")
-    ...     with open_table(f"{folder}/t.parquet") as table:
-    ...         [codes.array[:, 0].tolist() for codes in codes_in(table, domain)]
-    [[1, 0, -1]]
-    """
+    """Yield the codes of the rows, some at a time; there is at least one row."""
     coders = [_Coder(variable) for variable in domain]
     n_rows = 0
     for batch in table.batches(domain.names):
@@ -173,29 +147,9 @@ def learned_domain(
     bins: Mapping[str, int | Sequence[float]],
     max_binned: int = 2**22,
 ) -> Domain:
-    """Return the domain of some columns of a file.
+    """Return the domain of some columns of a file; `bins` says how to cut columns of numbers.
 
-    Parameters
-    ----------
-    table : TableFile
-        The file.
-    names : sequence of str
-        Which columns.
-    bins : mapping of name to int or edges
-        How to cut columns of numbers.
-    max_binned : int
-        By how many numbers, at most, a column is cut: of more, by evenly spaced ones.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import polars as pl
-    >>> from jointpmf.data.table_files import open_table
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pl.DataFrame({"a": [1, 2], "b": ["x", None]}).write_csv(f"{folder}/t.csv")
-    ...     with open_table(f"{folder}/t.csv") as table:
-    ...         [variable.levels for variable in learned_domain(table, ["a", "b"], {})]
-    [(1, 2), ('x',)]
+    A column is cut by at most `max_binned` numbers: of more, by evenly spaced ones.
     """
     collector = LevelCollector(
         LevelRules(

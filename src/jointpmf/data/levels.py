@@ -243,21 +243,7 @@ def learned_variable(column: Column, rules: LevelRules) -> Variable:
 
 
 class LevelCollector:
-    """The columns and levels of tables, as if they came at once.
-
-    Parameters
-    ----------
-    rules : LevelRules
-        What may be a level.
-
-    Examples
-    --------
-    >>> first, second = LevelCollector(), LevelCollector()
-    >>> first.add(np.array([["b"]])), second.add(np.array([["a"], ["b"]]))
-    (1, 2)
-    >>> first.merged(second).domain()["x0"].levels
-    ('a', 'b')
-    """
+    """The columns and levels of tables, as if they came at once."""
 
     def __init__(self, rules: LevelRules | None = None) -> None:
         self.rules = LevelRules() if rules is None else rules

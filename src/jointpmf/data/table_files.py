@@ -1,4 +1,4 @@
-"""Tables on disk, read in batches, however large they are.
+"""Tables on disk, read and written in batches, however large they are.
 
 CSV, TSV, NDJSON (plain, gzip or zstandard), Parquet, and folders of Parquet. Cells of CSV files are
 text here, so that no type is guessed before all of a column is known. Files are read piece by
@@ -15,7 +15,7 @@ import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +25,7 @@ import polars as pl
 
 from jointpmf.domain import check_distinct
 from jointpmf.errors import JointPMFError
-from jointpmf.output import PathLike, reason_of
+from jointpmf.output import PathLike, atomic_output, reason_of
 
 _HEAD_BYTES = 2**16
 """Bytes from the beginning of a file, by which its kind and its columns are found."""
@@ -332,14 +332,6 @@ def open_table(path: str, missing: Iterable[str] = (), **sizes: int) -> Iterator
     """Give the table at a path, or on stdin for `-`; a pipe is copied to disk first.
 
     `missing` are more texts that mean missing; `sizes` are those of a batch, as in `TableFile`.
-
-    Examples
-    --------
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pl.DataFrame({"a": [1, 2], "b": ["x", None]}).write_csv(f"{folder}/t.csv")
-    ...     with open_table(f"{folder}/t.csv") as table:
-    ...         table.columns, [batch.shape for batch in table.batches()]
-    (['a', 'b'], [(2, 2)])
     """
     texts = (*_MISSING_TEXTS, *missing)
     if path == "-":
@@ -378,3 +370,78 @@ def _spooled(source: BinaryIO) -> Iterator[str]:
         shutil.copyfileobj(source, file)
         file.flush()
         yield file.name
+
+
+def check_output(path: str) -> None:
+    """Raise if the name of a file does not say what kind of table to write.
+
+    Examples
+    --------
+    >>> check_output("out.xlsx")
+    Traceback (most recent call last):
+    jointpmf.errors.JointPMFError: out.xlsx must end in .csv, .tsv, .parquet, .ndjson or .gz, .zst
+    """
+    kind, compression = kind_of(path)
+    is_stream = path == "-" or (os.path.exists(path) and not os.path.isfile(path))
+    if (kind is None and not is_stream) or (kind == "parquet" and compression != "uncompressed"):
+        raise JointPMFError(f"{path} must end in .csv, .tsv, .parquet, .ndjson or .gz, .zst")
+
+
+@contextmanager
+def table_output(path: str, as_json: bool = False) -> Iterator[Callable[[pl.DataFrame], None]]:
+    """Give a function that writes batches of rows to a file, or to stdout for `-`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with table_output(f"{folder}/t.tsv") as write:
+    ...         write(pl.DataFrame({"a": [1]}))
+    ...         write(pl.DataFrame({"a": [2]}))
+    ...     pl.read_csv(f"{folder}/t.tsv")["a"].to_list()
+    [1, 2]
+    """
+    check_output(path)
+    kind, compression = kind_of(path)
+    kind = kind or ("ndjson" if as_json else "csv")
+    if path == "-":
+        sys.stdout.flush()
+        with _batch_writer(sys.stdout.buffer, kind, compression) as write:
+            yield write
+        return
+    with atomic_output(path) as file, _batch_writer(file, kind, compression) as write:
+        yield write
+
+
+@contextmanager
+def _batch_writer(
+    file: BinaryIO, kind: str, compression: Any
+) -> Iterator[Callable[[pl.DataFrame], None]]:
+    if kind == "parquet":
+        batches: list[pl.DataFrame] = []
+        yield batches.append
+        pl.concat(batches, how="vertical_relaxed").write_parquet(file)
+    elif kind == "ndjson":
+        yield lambda batch: batch.write_ndjson(file, compression=compression)
+    else:
+        yield _CsvWriter(file, "\t" if kind == "tsv" else ",", compression).write
+
+
+@dataclass
+class _CsvWriter:
+    """Writes batches below each other; compressed ones may simply follow one another."""
+
+    file: BinaryIO
+    separator: str
+    compression: Any
+    needs_header: bool = True
+
+    def write(self, batch: pl.DataFrame) -> None:
+        """Write more rows."""
+        batch.write_csv(
+            self.file,
+            separator=self.separator,
+            compression=self.compression,
+            include_header=self.needs_header,
+        )
+        self.needs_header = False

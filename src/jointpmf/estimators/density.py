@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING, Domain, check_is_domain
 from jointpmf.errors import JointPMFError, seeded_generator, shown, whole_number
-from jointpmf.estimators.base import PMFBase
-from jointpmf.estimators.tables import counting_rows, seed_of
+from jointpmf.estimators.base import PMFBase, counting_rows, seed_of
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import checked_loop
 from jointpmf.fit.settings import Effort, Likelihood

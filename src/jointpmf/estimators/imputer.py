@@ -11,8 +11,14 @@ from sklearn.base import TransformerMixin
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from jointpmf.estimators.base import PMFBase
-from jointpmf.estimators.tables import column_names, counting_rows, is_frame, renamed, seed_of
+from jointpmf.estimators.base import (
+    PMFBase,
+    column_names,
+    counting_rows,
+    is_frame,
+    renamed,
+    seed_of,
+)
 from jointpmf.predict.impute import impute
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from jointpmf.data.encode import encode
 from jointpmf.domain import Variable
-from jointpmf.estimators.base import PMFBase
-from jointpmf.estimators.tables import checked_target, counting_rows, n_bins_of, n_rows
+from jointpmf.estimators.base import PMFBase, checked_target, counting_rows, n_bins_of, n_rows
 from jointpmf.fit.settings import emphasis_of
 
 _MAX_BINS, _BINS_POWER = 20, 1 / 3

@@ -123,7 +123,8 @@ def plan(
     count = min(max(_WORK // (n_variables * rank), _FEWEST), _MOST, n_rows)
     codes = Codes(model.domain, model.sample(count, random_state=0, backend="codes"))
     cost_of = _extended(trial, codes)
-    begin, search, early, late, n_starts, n_early, n_distinct, memory = cost_of(n_rows)
+    begin, _, early, late, n_starts, n_early, n_distinct, memory = cost_of(n_rows)
+    search = cost_of(count)[1]  # of marginals it hardly grows with the rows
     n_runs, n_early = min(round(n_starts), 2), min(n_iter, round(n_early))  # mostly two agree
     if method == "likelihood":
         effort, n_runs, n_kept = Effort(), 1, int(n_distinct)
@@ -141,9 +142,7 @@ def plan(
     )  # fmt: skip
 
 
-def _extended(
-    trial: Callable[[Codes], list[float]], codes: Codes
-) -> Callable[[float], list[float]]:
+def _extended(trial: Callable[..., list[float]], codes: Codes) -> Callable[[int], list[float]]:
     """Return what any number of rows takes: along a line from these rows and an eighth of them."""
     part = Codes(codes.domain, codes.array[: codes.n_rows // 8 + 1])
     was_tracing, costs = tracemalloc.is_tracing(), []

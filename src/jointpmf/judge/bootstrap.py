@@ -107,10 +107,7 @@ def bootstrap_test(
     check_table(codes, None)
     generator = seeded_generator(random_state)
     replicates = []
-    with (
-        one_blas_thread,
-        progress_bar("simulating", n_bootstrap, verbose) as advance,
-    ):
+    with one_blas_thread, progress_bar("simulating", n_bootstrap, verbose) as advance:
         fit = EMFit(rank, checked_loop(max_iter, tol, (2000, _TOL)))
         whole = Table.of_codes(codes)
         small = best_unstopped([fit], whole, generator).pmf

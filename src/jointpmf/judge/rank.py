@@ -262,11 +262,7 @@ class _Fold(NamedTuple):
 
 
 def _folds(
-    whole: Table,
-    validation: Any,
-    n_folds: int,
-    is_smoothed: bool,
-    generator: np.random.Generator,
+    whole: Table, validation: Any, n_folds: int, is_smoothed: bool, generator: np.random.Generator
 ) -> Iterator[_Fold]:
     """Yield what is fitted and what is held out, in turn."""
     n_rows = whole.codes.n_rows

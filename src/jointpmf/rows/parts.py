@@ -88,23 +88,23 @@ class Parts(Protocol):
         """Return the sum of a task's results over all parts, always in the same order."""
 
 
+class _Added:
+    """Sums that merge field by field."""
+
+    def merged(self, other: Self) -> Self:
+        """Return the sums of both."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return type(self)(*(own + more for own, more in pairs))
+
+
 @dataclass(frozen=True)
-class LevelCounts:
+class LevelCounts(_Added):
     """How often each level was seen, how many rows there are, and what they weigh."""
 
     counts: np.ndarray
     n_rows: int
     weight: float
     n_empty: int
-
-    def merged(self, other: LevelCounts) -> LevelCounts:
-        """Return the counts of both."""
-        return LevelCounts(
-            self.counts + other.counts,
-            self.n_rows + other.n_rows,
-            self.weight + other.weight,
-            self.n_empty + other.n_empty,
-        )
 
 
 @dataclass(frozen=True)
@@ -118,14 +118,10 @@ class CountLevels:
 
 
 @dataclass(frozen=True)
-class RowHash:
-    """A number that tells tables apart, whatever the order of their rows."""
+class RowHash(_Added):
+    """A number that tells tables apart, modulo 2⁶⁴, whatever the order of their rows."""
 
     value: int
-
-    def merged(self, other: RowHash) -> RowHash:
-        """Return the hash of both."""
-        return RowHash((self.value + other.value) % 2**64)
 
 
 @dataclass(frozen=True)
@@ -161,15 +157,11 @@ class CountSubsets:
 
 
 @dataclass(frozen=True)
-class Expected:
+class Expected(_Added):
     """What an EM step needs to know of rows: expected counts, and the log-likelihood."""
 
     counts: np.ndarray
     log_likelihood: float
-
-    def merged(self, other: Expected) -> Expected:
-        """Return the sums of both."""
-        return Expected(self.counts + other.counts, self.log_likelihood + other.log_likelihood)
 
 
 @dataclass(frozen=True)
@@ -258,7 +250,7 @@ class PartedRows:
         """What a checkpoint knows the table by: its size, its levels and a hash of its rows."""
         levels = self.levels
         sizes = (self.domain.names, self.domain.sizes, levels.n_rows, levels.n_empty, levels.weight)
-        return digest_of(*sizes, levels.counts, self.parts.total(HashRows()).value)
+        return digest_of(*sizes, levels.counts, self.parts.total(HashRows()).value % 2**64)
 
     def expectation(self, rank: int) -> PartedExpectation:
         """Return the E-step for models of a rank."""

@@ -157,15 +157,7 @@ def check_levels(domain: Domain, counts: np.ndarray) -> None:
 
 
 def digest_of(*parts: Any) -> str:
-    """Return the SHA-256 of arrays and of anything else whose `repr` says all about it.
-
-    Examples
-    --------
-    >>> digest_of(np.arange(3), "rows") == digest_of(np.arange(3), "rows")
-    True
-    >>> digest_of(np.arange(3)) == digest_of(np.arange(4))
-    False
-    """
+    """Return the SHA-256 of arrays and of anything else whose `repr` says all about it."""
     digest = hashlib.sha256()
     for part in parts:
         if isinstance(part, np.ndarray):

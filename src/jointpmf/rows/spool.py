@@ -45,16 +45,6 @@ class Spool:
         What the codes are positions in.
     block_bytes : int
         Memory of a block, which is read and worked on at once.
-
-    Examples
-    --------
-    >>> from jointpmf import Domain
-    >>> domain = Domain.of_sizes([2, 2])
-    >>> with Spool(domain) as spool:
-    ...     spool.add(Codes(domain, np.array([[0, 1], [1, -1]])))
-    ...     spool.finish()
-    ...     [part.rows.columns.tolist() for part in spool.parts()]
-    [[[0, 1], [1, -1]]]
     """
 
     def __init__(self, domain: Domain, block_bytes: int = 2**24) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jointpmf.compiled.admm import solve_block
+from jointpmf.compiled.simplex import solve_block
 from jointpmf.solvers.least_squares import CANCELLATION, Block, CoupledLeastSquares
 from jointpmf.solvers.loop import Arrays, State
 
@@ -48,9 +48,7 @@ class AOADMM:
     relative = True
 
     def __init__(
-        self,
-        problem: CoupledLeastSquares | ImplicitLeastSquares,
-        inner: Inner | None = None,
+        self, problem: CoupledLeastSquares | ImplicitLeastSquares, inner: Inner | None = None
     ) -> None:
         self.problem, self.inner = problem, inner or Inner()
         self.domain = problem.domain

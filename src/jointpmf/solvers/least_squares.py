@@ -327,13 +327,7 @@ class CoupledLeastSquares:
 
     def _gram(self, chosen: np.ndarray, skip: int, scale: np.ndarray) -> np.ndarray:
         return grams.subset_gram(
-            self._grams,
-            self._subsets,
-            self._subset_ptr,
-            self.marginal_weights,
-            chosen,
-            skip,
-            scale,
+            self._grams, self._subsets, self._subset_ptr, self.marginal_weights, chosen, skip, scale
         )
 
     def _factor_gram(self, n: int, point: Point) -> np.ndarray:

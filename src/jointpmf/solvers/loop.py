@@ -248,12 +248,7 @@ class _Run:
     """A solver on its way: what it has reached, which can be written down and recalled."""
 
     def __init__(
-        self,
-        solver: Solver,
-        point: Point,
-        tol: float,
-        validation: Validation | None,
-        begin: float,
+        self, solver: Solver, point: Point, tol: float, validation: Validation | None, begin: float
     ) -> None:
         self.solver, self.tol, self.validation, self.begin = solver, tol, validation, begin
         self.history: list[Step] = []

@@ -16,11 +16,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from jointpmf.compiled.simplex import project_point
 from jointpmf.point import Point
-from jointpmf.solvers.curvature import (
-    CurvatureAtPoint,
-    Tangent,
-    pivot_of_each_parameter,
-)
+from jointpmf.solvers.curvature import CurvatureAtPoint, Tangent, pivot_of_each_parameter
 from jointpmf.solvers.loop import Arrays, State
 
 if TYPE_CHECKING:
@@ -59,9 +55,7 @@ class Newton:
     relative = True
 
     def __init__(
-        self,
-        problem: CoupledLeastSquares | ImplicitLeastSquares,
-        largest_factorised: int = 4000,
+        self, problem: CoupledLeastSquares | ImplicitLeastSquares, largest_factorised: int = 4000
     ) -> None:
         self.problem, self.largest_factorised = problem, largest_factorised
         self.domain = problem.domain

@@ -193,12 +193,7 @@ def factor_model(values: np.ndarray, weights: np.ndarray, n_factors: int) -> Fac
 
 
 def _columns(
-    domain: Domain,
-    n: int,
-    popularity: np.ndarray,
-    model: FactorModel,
-    k: int,
-    points: np.ndarray,
+    domain: Domain, n: int, popularity: np.ndarray, model: FactorModel, k: int, points: np.ndarray
 ) -> np.ndarray:
     """Return P(level | point): what is popular, times how much more likely it is at the point."""
     values = _scaled(domain.variables[n])[:, None]

@@ -55,25 +55,8 @@ def write_page(
 ) -> None:
     """Write the page of a model; the file appears whole or not at all.
 
-    Parameters
-    ----------
-    path : path
-        Where to.
-    domain, weights, factors
-        The model, as in `JointPMF`.
-    model : path, optional
-        The model's file, which the queries that the page shows as code read; by default `path`
-        with the suffix .safetensors.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from jointpmf.domain import Domain, Variable
-    >>> domain = Domain([Variable("coin", ("heads", "tails"))])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_page(f"{folder}/coin.html", domain, np.ones(1), [np.full((2, 1), 0.5)])
-    ...     "<title>coin</title>" in Path(folder, "coin.html").read_text()
-    True
+    The queries that the page shows as code read the file `model`, by default `path` with the suffix
+    .safetensors.
     """
     if model is None:
         model = os.path.splitext(os.path.basename(checked_path(path)))[0] + ".safetensors"
@@ -85,15 +68,7 @@ def write_page(
 def page_bytes(
     domain: Domain, weights: np.ndarray, factors: Sequence[np.ndarray], model: PathLike
 ) -> bytes:
-    """Return the page of a model as it is written to a file.
-
-    Examples
-    --------
-    >>> from jointpmf.domain import Domain, Variable
-    >>> coin = Domain([Variable("coin", ("heads", "tails"))])
-    >>> page_bytes(coin, np.ones(1), [np.full((2, 1), 0.5)], "coin.safetensors")[:15]
-    b'<!doctype html>'
-    """
+    """Return the page of a model as it is written to a file."""
     if not len(domain):
         raise JointPMFError("a model without variables cannot be explored")
     style = _source("page.css")

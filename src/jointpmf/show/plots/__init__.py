@@ -1,7 +1,7 @@
 """Pictures of fits and models, the public `jointpmf.plots`; the only folder that knows matplotlib.
 
 A Solution, JointPMF, MarginalSet, RankCurve or errors come in; each function draws on one Axes and
-returns it. Begin with history.py: the other files are built like it, on canvas.py, which imports
+returns it. Begin with curves.py: the other files are built like it, on canvas.py, which imports
 matplotlib (extra `plots`) when something is drawn.
 
 All pictures share a style that ends with them: the user's own settings stay as they are, and fonts
@@ -11,12 +11,10 @@ equally large.
 """
 
 from jointpmf.show.plots import canvas
-from jointpmf.show.plots.by_rank import error_by_rank, rank_curve
 from jointpmf.show.plots.canvas import style
+from jointpmf.show.plots.checks import calibration, marginal_fit
+from jointpmf.show.plots.curves import convergence, error_by_rank, rank_curve
 from jointpmf.show.plots.heat_maps import dependencies, factors
-from jointpmf.show.plots.history import convergence
-from jointpmf.show.plots.observed_cells import marginal_fit
-from jointpmf.show.plots.reliability import calibration
 
 BLUE, GREY, COLOURS = canvas.BLUE, canvas.GREY, canvas.COLOURS
 MARKERS, HEAT = canvas.MARKERS, canvas.HEAT

@@ -32,17 +32,7 @@ _LISTED = 5
 
 
 def cautions(found: Findings) -> Iterator[str]:
-    """Yield a sentence for each thing that a reader should know before relying on the model.
-
-    Examples
-    --------
-    >>> import jointpmf as jp
-    >>> from jointpmf.show.report.findings import findings_of
-    >>> from jointpmf.show.report.subject import Subject
-    >>> pmf = jp.random_pmf(jp.Domain.of_sizes([1, 4]), rank=1, random_state=0)
-    >>> list(cautions(findings_of(Subject(pmf, {}))))[-1]
-    'A single level, which tells the model nothing: “x0”.'
-    """
+    """Yield a sentence for each thing that a reader should know before relying on the model."""
     yield from _of_the_fit(found)
     yield from _of_the_data(found)
     yield from _of_the_model(found)

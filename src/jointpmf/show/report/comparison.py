@@ -66,16 +66,6 @@ def compared_pairs(domain: Domain, budget: Budget | None = None) -> list[tuple[s
     """Return the pairs of variables to count for a comparison, or single ones.
 
     Single variables where there is only one, or where every pair has too many cells.
-
-    Examples
-    --------
-    >>> import jointpmf as jp
-    >>> compared_pairs(jp.Domain.of_sizes([2, 2, 2]))
-    [('x0', 'x1'), ('x0', 'x2'), ('x1', 'x2')]
-    >>> len(compared_pairs(jp.Domain.of_sizes([2] * 500))) == Budget().marginals
-    True
-    >>> compared_pairs(jp.Domain.of_sizes([4000, 4000]))
-    [('x0',), ('x1',)]
     """
     budget = budget or Budget()
     pairs = _some_pairs(len(domain), budget.marginals)
@@ -114,16 +104,7 @@ def _kept(n_cells: Sequence[int], budget: Budget) -> list[int]:
 def comparison(
     subject: Subject, tally: Tally | None, budget: Budget | None = None
 ) -> Comparison | None:
-    """Return how far the model is from the marginals it was fitted to, or from the table's.
-
-    Examples
-    --------
-    >>> import jointpmf as jp
-    >>> from jointpmf.show.report.subject import Subject
-    >>> pmf = jp.random_pmf(jp.Domain.of_sizes([2, 2]), rank=1, random_state=0)
-    >>> comparison(Subject(pmf, {}, marginals=pmf.marginals(2)), None).misfits[0].distance < 1e-12
-    True
-    """
+    """Return how far the model is from the marginals it was fitted to, or from the table's."""
     if subject.marginals is not None:
         n_all = len(subject.marginals)
         observed = _chosen(subject.marginals, budget or Budget())

@@ -141,14 +141,6 @@ def telling_levels(pmf: JointPMF, components: Sequence[int], most: int) -> list[
 
     Those with the largest P(level | component) · log(P(level | component) / P(level)): likely
     there, and more likely than elsewhere. Neighbouring numeric levels are taken together.
-
-    Examples
-    --------
-    >>> import jointpmf as jp
-    >>> factors = [np.eye(2), np.full((2, 2), 0.5)]
-    >>> sure = jp.JointPMF(jp.Domain.of_sizes([2, 2]), [0.5, 0.5], factors)
-    >>> [(one.name, one.levels, one.within) for one in telling_levels(sure, [1], 5)[0]]
-    [('x0', ('1',), 1.0)]
     """
     found: list[list[tuple[float, Telling]]] = [[] for _ in components]
     for variable, factor in zip(pmf.domain, pmf.factors, strict=True):

@@ -80,26 +80,9 @@ def findings_of(
     curve_note: str = "",
     budget: Budget | None = None,
 ) -> Findings:
-    """Return what is to be said of a fit.
+    """Return what is to be said of a fit, of the table it was fitted to, and of other ranks.
 
-    Parameters
-    ----------
-    subject : Subject
-        The model and what is known of its fit.
-    tally : Tally, optional
-        The table that it was fitted to.
-    curve : RankCurve, optional
-        How well each rank does, and `curve_note`, a sentence on how it was found.
-    budget : Budget, optional
-        How much is compared with the model.
-
-    Examples
-    --------
-    >>> import jointpmf as jp
-    >>> from jointpmf.show.report.subject import Subject
-    >>> pmf = jp.random_pmf(jp.Domain.of_sizes([4] * 4), rank=2, random_state=0)
-    >>> findings_of(Subject(pmf, {}, Status.MAX_ITER)).warnings[0][:25]
-    'The fit did not converge:'
+    `curve_note` is a sentence on how the curve was found.
     """
     compared = comparison(subject, tally, budget)
     return Findings(subject, tally, curve, curve_note, identified(subject), compared)
@@ -109,13 +92,6 @@ def identified(subject: Subject) -> Identifiability | None:
     """Return whether what was fitted determines the model; None where that is not known.
 
     Whole rows are judged by their marginals of three variables, although they hold more.
-
-    Examples
-    --------
-    >>> import jointpmf as jp
-    >>> from jointpmf.show.report.subject import Subject
-    >>> identified(Subject(jp.random_pmf(jp.Domain.of_sizes([4] * 4), 2, 0), {})).identifiable
-    True
     """
     pmf, domain = subject.pmf, subject.pmf.domain
     if pmf.rank * (1 + sum(domain.sizes)) > _MOST_PARAMETERS or not len(domain):

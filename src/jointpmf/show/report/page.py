@@ -35,32 +35,7 @@ def write_report(
     curve: RankCurve | None = None,
     sample_weight: Any = None,
 ) -> None:
-    """Write the report on a fit; the file appears whole or not at all.
-
-    Parameters
-    ----------
-    path : path
-        Where to.
-    solution : Solution
-        The fit.
-    table : pandas, Polars or PyArrow table, array, or Codes, optional
-        The rows that it was fitted to.
-    curve : RankCurve, optional
-        What `choose_rank` returned.
-    sample_weight : array of shape (rows,), optional
-        What each row of the table counts for, as in the fit.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import jointpmf as jp
-    >>> truth = jp.random_pmf(jp.Domain.of_sizes([3, 3, 3]), rank=2, random_state=0)
-    >>> solution = jp.fit_marginals(truth.marginals(order=3), rank=2, random_state=0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_report(f"{folder}/fit.html", solution)
-    ...     "The objective stopped improving" in Path(folder, "fit.html").read_text()
-    True
-    """
+    """Write the report on a fit, see `Solution.report`; the file appears whole or not at all."""
     title = Path(checked_path(path)).stem
     if curve is not None:
         _check_curve(curve)
@@ -86,15 +61,7 @@ def _check_curve(curve: Any) -> None:
 
 
 def report_bytes(found: Findings, title: str) -> bytes:
-    """Return the page as it is written to a file.
-
-    Examples
-    --------
-    >>> import jointpmf as jp
-    >>> pmf = jp.random_pmf(jp.Domain.of_sizes([2, 2]), rank=1, random_state=0)
-    >>> b"The only component" in report_bytes(findings_of(Subject(pmf, {})), "coins")
-    True
-    """
+    """Return the page as it is written to a file."""
     if not len(found.subject.pmf.domain):
         raise JointPMFError("there is nothing to report on a model without variables")
     style = files("jointpmf.show.report").joinpath("report.css").read_text(encoding="utf-8")

@@ -38,15 +38,7 @@ class Subject:
 
     @classmethod
     def of_solution(cls, solution: Solution) -> Subject:
-        """Return what a Solution tells.
-
-        Examples
-        --------
-        >>> import jointpmf as jp
-        >>> pmf = jp.random_pmf(jp.Domain.of_sizes([2, 2]), 1, 0)
-        >>> Subject.of_solution(jp.Solution(pmf, Status.CONVERGED, 1.5, [])).about["objective"]
-        '1.5'
-        """
+        """Return what a Solution tells."""
         marginals = solution.marginals
         source = solution.source
         by_marginals = marginals is not None or (source is not None and source.kind != "rows")
@@ -75,19 +67,7 @@ class Subject:
 
     @classmethod
     def of_file(cls, found: ModelFile) -> Subject:
-        """Return what a model file tells.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from jointpmf.domain import Domain
-        >>> from jointpmf.model_file import ModelFile
-        >>> coin = ModelFile(
-        ...     Domain.of_sizes([2]), np.ones(1), [np.full((2, 1), 0.5)], {"averaged": "3"}
-        ... )
-        >>> Subject.of_file(coin).n_averaged
-        3
-        """
+        """Return what a model file tells."""
         status = next((one for one in Status if one.value == found.about.get("status")), None)
         n_averaged = max(whole_in(found.about.get("averaged", "")) or 1, 1)
         pmf = JointPMF(*found[:3])

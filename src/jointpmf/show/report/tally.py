@@ -32,14 +32,6 @@ class Tally:
         The marginals to count, for the comparison with the model's.
     max_numbers : int
         Numbers that are in memory at a time for the responsibilities of rows.
-
-    Examples
-    --------
-    >>> import jointpmf as jp
-    >>> tally = Tally(jp.random_pmf(jp.Domain.of_sizes([2, 3]), 2, 0), [("x0", "x1")])
-    >>> tally.add(Codes(tally.pmf.domain, np.array([[0, 2], [1, -1], [-1, -1]])))
-    >>> tally.n_rows, tally.n_empty, tally.shares_missing.round(2).tolist()
-    (3, 1, [0.33, 0.67])
     """
 
     def __init__(
@@ -66,12 +58,7 @@ class Tally:
 
     @classmethod
     def of_table(
-        cls,
-        pmf: JointPMF,
-        table: Any,
-        sample_weight: Any = None,
-        *,
-        counts_pairs: bool,
+        cls, pmf: JointPMF, table: Any, sample_weight: Any = None, *, counts_pairs: bool
     ) -> Tally:
         """Return the tally of a whole table, with or without its marginals of two variables."""
         codes = encode(table, pmf.domain)

@@ -197,11 +197,7 @@ def grown(
 
 
 def point_of_groups(
-    domain: Domain,
-    triples: TripleTables,
-    groups: Groups,
-    rank: int,
-    generator: np.random.Generator,
+    domain: Domain, triples: TripleTables, groups: Groups, rank: int, generator: np.random.Generator
 ) -> Point | None:
     """Return the feasible point that one grouping gives, or None if its slices do not agree."""
     sizes, offsets = domain.sizes, domain.offsets
