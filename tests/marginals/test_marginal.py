@@ -296,3 +296,15 @@ class TestAgreement:
     def test_bad_rounding(self, rounding):
         with pytest.raises(jp.JointPMFError, match="rounding of the table of 'sex'"):
             jp.Marginal(("sex",), [10, 20], rounding=rounding)
+
+
+@pytest.mark.parametrize("n_obs", [None, [[5, 10], [15, 20], [25, 30], [35, 40]]])
+def test_given_variables_are_in_the_order_of_the_axes(n_obs):
+    table = np.full((4, 2, 2), 0.5)
+    first, second = (
+        jp.Marginal(("age", "income", "sex"), table, n_obs, given=given)
+        for given in (["age", "income"], ["income", "age"])
+    )
+    assert first.given == second.given == ("age", "income")
+    for marginal in (first, second):
+        assert np.isfinite(jp.fit_marginals(in_a_set(marginal), 2, max_iter=3).objective)

@@ -152,6 +152,8 @@ def test_axes_that_look_turned_are_asked_about():
 
 @pytest.mark.parametrize(("last", "is_told"), [(50, True), (49, False)])
 def test_a_total_among_the_levels_is_told(last, is_told, caplog):
-    domain = jp.Domain([jp.Variable("age", ("young", "old", "all")), jp.Variable("sex", ("f", "m"))])
+    domain = jp.Domain(
+        [jp.Variable("age", ("young", "old", "all")), jp.Variable("sex", ("f", "m"))]
+    )
     jp.MarginalSet(domain, [jp.Marginal(("age", "sex"), [[10, 20], [15, 30], [25, last]])])
     assert ("'all' of 'age' is the sum of all other levels" in caplog.text) == is_told

@@ -55,8 +55,8 @@ def fit_marginals(
         other kinds, squares for probabilities of all levels. By likelihood, the answer is the
         average of several fits where the tables do not determine the model.
     smoothing : float, optional
-        By likelihood: pseudo-counts per level and component, on average. By default 0.03 for fits
-        that are averaged, and none where the tables determine the model.
+        By likelihood: pseudo-counts per level and component, on average. By default 0.1 for counts
+        that determine the model, 0.03 for fits that are averaged.
     method : {"auto", "aoadmm", "newton"}
         The paper's alternating optimisation with ADMM; Levenberg–Marquardt; or, by default, a few
         sweeps of the first and then the second, with restarts where the start is not certain.

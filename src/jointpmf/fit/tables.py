@@ -73,8 +73,11 @@ _SETTLED, _STEADY, _EXACT_TOL = 0.1, 0.002, 1e-8
 """Improvements that end a fit: nats of all tables together where one model is sought, nats of each
 cell where fits are averaged, and nats per row of a table that has no noise."""
 
-_SMOOTHING = 0.03
-"""Pseudo-counts where tables leave the model open and none were asked for."""
+_OPEN_SMOOTHING, _SMOOTHING = 0.03, 0.1
+"""Pseudo-counts, if none were asked for: where tables leave the model open, and where not."""
+
+_N_STEPS = 2
+"""Efficient steps: the first leads as far as EM would have gone, the last has the least error."""
 
 _RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Ranks that are tried where none is given."""
@@ -158,18 +161,21 @@ class CellFit:
         return lambda first, second: first is second or spread_of([first, second]) < most
 
     def _settling(self, marginals: MarginalSet, cells: TableCells) -> CellFit:
-        """Return how one model is sought: to the end, without smoothing."""
-        tol = _SETTLED / cells.total if marginals.is_counted else _EXACT_TOL
-        return self._with(tol if self.tol is None else self.tol, self.smoothing or 0.0)
+        """Return how one model is sought: to the end."""
+        if not marginals.is_counted:
+            return self._with(_EXACT_TOL, 0.0)
+        return self._with(_SETTLED / cells.total, _SMOOTHING)
 
     def _averaging(self, marginals: MarginalSet, cells: TableCells) -> CellFit:
         """Return how models are found to be averaged: not beyond the noise of the tables."""
-        tol = _STEADY * cells.n_cells / cells.total if marginals.is_counted else _EXACT_TOL
-        smoothing = _SMOOTHING if self.smoothing is None else self.smoothing
-        return self._with(tol if self.tol is None else self.tol, smoothing)
+        if not marginals.is_counted:
+            return self._with(_EXACT_TOL, 0.0)
+        return self._with(_STEADY * cells.n_cells / cells.total, _OPEN_SMOOTHING)
 
     def _with(self, tol: float, smoothing: float) -> CellFit:
-        loop = replace(self.fit.loop, tol=tol)
+        """Return the fit with a tolerance and smoothing, or with those that were asked for."""
+        loop = replace(self.fit.loop, tol=tol if self.tol is None else self.tol)
+        smoothing = smoothing if self.smoothing is None else self.smoothing
         return replace(self, fit=replace(self.fit, loop=loop, smoothing=smoothing))
 
     def _n_averaged(self, cells: TableCells) -> int:
@@ -231,7 +237,7 @@ class CellFit:
         """Return the model after the step that knows which tables share people (eq. 51)."""
         point = Point.of_pmf(pmf)
         prior = self.fit.prior(cells)
-        ahead = efficient_step(marginals.domain, marginals.measurements, point, prior)
+        ahead = efficient_step(marginals.domain, marginals.measurements, point, prior, _N_STEPS)
         factors = np.split(ahead.factors, marginals.domain.offsets[1:-1])
         return JointPMF(marginals.domain, ahead.weights, factors)
 

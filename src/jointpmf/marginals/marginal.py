@@ -152,7 +152,11 @@ class Marginal:
                 raise JointPMFError(f"{name} of {what} must be a mapping of names to levels")
         if isinstance(self.given, str) or not isinstance(self.given, Sequence):
             raise JointPMFError(f"given of {what} must be a list of names, not {self.given!r}")
-        object.__setattr__(self, "given", tuple(self.given))
+        given = (
+            *(n for n in self.names if n in self.given),
+            *set(self.given).difference(self.names),
+        )
+        object.__setattr__(self, "given", given)
         object.__setattr__(self, "bounds", bounds_of(self.bounds, what))
         at_least_zero(self.rounding, f"rounding of {what}")
         for what, names in (("levels", self.levels), ("given", self.given)):
