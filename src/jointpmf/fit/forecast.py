@@ -186,8 +186,8 @@ def _coupled(rank: int, order: int, n_implicit: int, codes: Codes) -> list[float
     begin = time.perf_counter() - begun
     if few:  # of all rows more subsets are counted
         begin *= Limits().n_counted(n_subsets, n_implicit) / few.n_counted(n_subsets, codes.n_rows)
-    solver, point = SweepsThenNewton(problem, 3), random_point(domain, rank, generator)
-    history = iterate(solver, point, Loop(6, 1e-10)).history
+    solver, point = SweepsThenNewton(problem, 8), random_point(domain, rank, generator)
+    history = iterate(solver, point, Loop(12, 1e-10)).history
     while can_be_decided(domain, rank) and math.comb(width, order) > _SUBSETS:
         width -= 1  # the time to decide grows with the subsets
     some = Codes(domain.project(domain.names[:width]), codes.array[:, :width])
@@ -195,5 +195,5 @@ def _coupled(rank: int, order: int, n_implicit: int, codes: Codes) -> list[float
     begun = time.perf_counter()
     n_starts = CoupledFit(Loop(0, 0.0)).begin(*narrow, generator).n_starts
     search = (time.perf_counter() - begun) * n_subsets / math.comb(width, order)
-    early, late = _seconds(history[:4]), _seconds(history[3:])
+    early, late = _seconds(history[:9]), _seconds(history[8:])
     return [begin, search, early, late, n_starts, n_sweeps_of(problem), 0]
