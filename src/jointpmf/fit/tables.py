@@ -130,8 +130,14 @@ class CellFit:
         """Return the model that two starts find, or else an average."""
         start, exclusions = self.fit.start, marginals.exclusions
         trials: Trials[str] = Trials()
-        may_settle = self.n_average is None and decided(marginals, self.fit.rank) is not False
-        if may_settle:
+        is_decided = decided(marginals, self.fit.rank)
+        if is_decided is False:
+            logger.warning(
+                "rank %d is not identifiable from these marginals, so that several fits are "
+                "averaged; jointpmf.identifiability says more",
+                self.fit.rank,
+            )
+        if self.n_average is None and is_decided is not False:
             settling = self._settling(marginals, cells)
             equal = float(np.clip(_EQUAL * len(cells.n_shown) / cells.total, _LEAST, _MOST))
             same = self._is_same(marginals)
