@@ -100,7 +100,7 @@ class CellFit:
     Attributes
     ----------
     fit : EMFit
-        One fit; its smoothing, if none was asked for, is zero where tables decide.
+        One fit: its rank, start and loop.
     n_average : int or None
         How many fits are averaged, if that was asked for.
     tol, smoothing : float or None
@@ -128,8 +128,6 @@ class CellFit:
         self, marginals: MarginalSet, cells: TableCells, generator: np.random.Generator
     ) -> Solution:
         """Return the model that two starts find, or else an average."""
-        start, exclusions = self.fit.start, marginals.exclusions
-        trials: Trials[str] = Trials()
         is_decided = decided(marginals, self.fit.rank)
         if is_decided is False:
             logger.warning(
@@ -137,27 +135,42 @@ class CellFit:
                 "averaged; jointpmf.identifiability says more",
                 self.fit.rank,
             )
-        if self.n_average is None and is_decided is not False:
-            settling = self._settling(marginals, cells)
-            equal = float(np.clip(_EQUAL * len(cells.n_shown) / cells.total, _LEAST, _MOST))
-            same = self._is_same(marginals)
-            starts = settling._starts(cells, exclusions, generator, marginals)
-            trials.run(
-                settling._candidates(cells, starts, _SETTLING),
-                lambda so_far: len(list(so_far.near_best(equal))) > 1,
-            )
-            agreed = [other for other in trials.solutions if same(trials.best.pmf, other.pmf)]
-            if len(agreed) > 1 or isinstance(start, JointPMF) or trials.is_stopped:
-                return concluded(partial(settling._settled, trials, agreed, marginals, cells))
-        own, tolerance = self._averaging(marginals, cells), _noise_of(marginals, cells)
-        wanted = self.n_average or own._n_averaged(cells)
-        trials = Trials()
-        starts = own._starts(cells, exclusions, generator)
+        elif self.n_average is None:
+            found = self._settling(marginals, cells)._one_model(marginals, cells, generator)
+            if found is not None:
+                return found
+        return self._averaging(marginals, cells)._average(marginals, cells, generator)
+
+    def _one_model(
+        self, marginals: MarginalSet, cells: TableCells, generator: np.random.Generator
+    ) -> Solution | None:
+        """Return the model that two starts find, or None if they find different ones."""
+        equal = float(np.clip(_EQUAL * len(cells.n_shown) / cells.total, _LEAST, _MOST))
+        starts = self._starts(cells, marginals.exclusions, generator, marginals)
+        trials: Trials[str] = Trials()
         trials.run(
-            own._candidates(cells, starts, wanted + _SETTLING),
+            self._candidates(cells, starts, _SETTLING),
+            lambda so_far: len(list(so_far.near_best(equal))) > 1,
+        )
+        is_same, best = self._is_same(marginals), trials.best.pmf
+        agreed = [other for other in trials.solutions if is_same(best, other.pmf)]
+        if len(agreed) > 1 or isinstance(self.fit.start, JointPMF) or trials.is_stopped:
+            return concluded(partial(self._settled, trials, agreed, marginals, cells))
+        return None
+
+    def _average(
+        self, marginals: MarginalSet, cells: TableCells, generator: np.random.Generator
+    ) -> Solution:
+        """Return the average of fits that are as good as the best, but for the tables' noise."""
+        tolerance = cells.n_cells / (2 * cells.total) if marginals.is_counted else _LEAST
+        wanted = self.n_average or self._n_averaged(cells)
+        starts = self._starts(cells, marginals.exclusions, generator)
+        trials: Trials[str] = Trials()
+        trials.run(
+            self._candidates(cells, starts, wanted + _SETTLING),
             lambda so_far: len(list(so_far.near_best(tolerance))) >= wanted,
         )
-        return concluded(partial(own._averaged, trials, cells, tolerance))
+        return concluded(partial(self._averaged, trials, cells, tolerance))
 
     def _is_same(self, marginals: MarginalSet) -> Callable[[JointPMF, JointPMF], bool]:
         """Return what tells whether two fits are the same model, as far as counts can tell."""
@@ -386,11 +399,6 @@ def _can_step(marginals: MarginalSet, rank: int) -> bool:
     if marginals.impossible or not is_plain_count:
         return False
     return can_step(marginals.domain, marginals.measurements, rank)
-
-
-def _noise_of(marginals: MarginalSet, cells: TableCells) -> float:
-    """Return by how many nats per row of a table fits differ that are as good as each other."""
-    return cells.n_cells / (2 * cells.total) if marginals.is_counted else 1e-6
 
 
 def spread_of(pmfs: Sequence[JointPMF]) -> float:
