@@ -57,13 +57,17 @@ def fit_table(
 
 
 def fit_published(
-    paths: Sequence[str], rank: int | str, columns: Columns, limits: Limits
+    paths: Sequence[str],
+    rank: int | str,
+    smoothing: float | None,
+    columns: Columns,
+    limits: Limits,
 ) -> Fitted:
     """Return the fit to tables of counts or probabilities on disk."""
     marginals = read_marginals(paths, columns.missing or ())
 
     def fit(watch: FitWatch) -> jp.Solution:
-        return jp.fit_marginals(marginals, rank, **_options(limits, watch))
+        return jp.fit_marginals(marginals, rank, smoothing=smoothing, **_options(limits, watch))
 
     found = _fitted(fit, "marginals", limits.seed)
     if found.solution.source is not None:

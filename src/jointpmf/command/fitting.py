@@ -126,7 +126,7 @@ def fit(
         float | None,
         typer.Option(
             help="Pseudo-counts per level and component.",
-            show_default="chosen with --rank auto, else 0",
+            show_default="chosen with --rank auto and for tables, else 0",
         ),
     ] = None,
     limits: Limits,
@@ -144,14 +144,14 @@ def fit(
     check_place(output)
     asked = rank_of(rank)
     check_choice(method, "method", ("likelihood", "marginals"))
-    if smoothing is not None and (marginals or method == "marginals"):
+    if smoothing is not None and method == "marginals":
         raise JointPMFError("--smoothing belongs to --method likelihood")
     if marginals or _is_list(data):
         if columns.bins or columns.only or columns.drop or limits.memory:
             raise JointPMFError(
                 "--bins, --only, --drop and --memory belong to rows, not to --marginals"
             )
-        fitted = fit_published(data, asked, columns, limits)
+        fitted = fit_published(data, asked, smoothing, columns, limits)
     else:
         objective = Likelihood(smoothing) if method == "likelihood" else Coupled(order)
         fitted = fit_table(_one_table(data), asked, objective, columns, limits)
