@@ -86,8 +86,9 @@ _PATIENCE, _FLAT = 2, 0.2
 """Ranks in a row that are not better, after which no larger one is tried; and the part of the
 optimism by which a rank may be worse and is still as good."""
 
-_N_TRIED, _N_SIMULATED, _SIMULATED_ROWS = 2, 2, 20_000
-"""To choose the rank: starts of each, how often tables are simulated, and of how many people."""
+_N_TRIED, _N_SIMULATED, _SIMULATED_ROWS, _MANY = 2, 2, 20_000, 100
+"""To choose the rank: starts of each, how often tables are simulated, and of how many people; and
+how many tables are enough to simulate once."""
 
 _MOST_DRAWS = 100
 """How often the levels of components are drawn that avoid what is impossible."""
@@ -312,7 +313,7 @@ class CellFit:
                 optimisms.append(0.0)
                 continue
             costs.append(trials.best.objective)
-            optimisms.append(own._optimism(tables, trials.best.pmf, n_rows, generator))
+            optimisms.append(own._optimism(tables, cells, trials.best.pmf, n_rows, generator))
             scores = np.add(costs, optimisms)
             if trials.is_stopped or len(scores) - 1 - int(scores.argmin()) >= _PATIENCE:
                 break
@@ -323,6 +324,7 @@ class CellFit:
     def _optimism(
         self,
         tables: Sequence[Measurement],
+        cells: TableCells,
         pmf: JointPMF,
         n_rows: float,
         generator: np.random.Generator,
@@ -337,13 +339,13 @@ class CellFit:
             return 0.0
         count, gains = min(round(n_rows), _SIMULATED_ROWS), []
         point = Point.of_pmf(pmf)
-        for _ in range(_N_SIMULATED):
+        for _ in range(_N_SIMULATED if len(tables) < _MANY else 1):
             codes = pmf.sample(count, random_state=generator, backend="codes")
-            cells = TableCells(pmf.domain, [table.counted(codes, generator) for table in tables])
-            lifted = mixed(point, cells.marginal, _INTERIOR)
+            drawn = cells.counted([table.counted(codes, generator) for table in tables])
+            lifted = mixed(point, drawn.marginal, _INTERIOR)
             lifted.factors *= point.factors > 0  # what is impossible stays so
-            found = _from_point(self.fit, cells, _normalised(lifted, pmf.domain), Start("given"))
-            gains.append(cost_of(cells, pmf) - cost_of(cells, found.pmf))
+            found = _from_point(self.fit, drawn, _normalised(lifted, pmf.domain), Start("given"))
+            gains.append(cost_of(drawn, pmf) - cost_of(drawn, found.pmf))
         return 2 * float(np.mean(gains)) * count / n_rows
 
 

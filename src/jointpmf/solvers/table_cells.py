@@ -7,6 +7,7 @@ rows then observe sets of levels. EM for incomplete rows is the fit of any mix o
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -39,6 +40,8 @@ class _Cells(NamedTuple):
     weights: np.ndarray
     slices: np.ndarray
     noise: np.ndarray
+    least: np.ndarray
+    most: np.ndarray
 
 
 class _Stacked:
@@ -89,27 +92,41 @@ class TableCells:
 
     def __init__(self, domain: Domain, tables: Sequence[Measurement]) -> None:
         self.domain = domain
-        stacked = _Stacked(domain)
-        shown, hidden, noisy, wholes, limits = [], [], [], [], []
-        n_slices = 0
+        stacked, parts, wholes, n_slices = _Stacked(domain), [], [], 0
+        width = max(len(table.positions) + len(table.where) for table in tables)
         for table in tables:
-            cells, bases = _cells_of(table, stacked, n_slices)
-            is_noisy, is_known = cells.noise > 0, ~np.isnan(cells.weights)
-            is_hidden = ~is_known & ~is_noisy  # what is suppressed among noise says nothing
-            shown.append(_taken(cells, ~is_noisy & (cells.weights > 0)))
-            hidden.append(_taken(cells, is_hidden))
-            noisy.append(_taken(cells, is_noisy & is_known))
+            cells, bases = _cells_of(table, stacked, n_slices, width)
+            parts.append(cells)
             wholes.append(bases)
-            limits.append(_limits_of(table, is_hidden))
-            n_slices += len(bases.weights)
-        known, self.hidden, self.noisy, self.bases = map(_joined, (shown, hidden, noisy, wholes))
+            n_slices += len(bases)
+        self._cells = _Cells(*map(np.concatenate, zip(*parts, strict=True)))
+        self.bases = np.concatenate(wholes)
         self.sums = stacked.sums
         self.stacked_domain = Domain.of_sizes([stacked.n_levels + self.sums.shape[0]])
-        self.known = _rows(self.stacked_domain, known)
-        self.has_parts = bool(len(self.hidden.weights) or (self.bases.places >= 0).any())
-        self.reach = _reach(self.bases.places, self.sums, domain)
-        self.least, self.most = (np.concatenate(each) for each in zip(*limits, strict=True))
-        self.has_limits = bool((self.least > 0).any() or np.isfinite(self.most).any())
+        self.reach = _reach(self.bases, self.sums, domain)
+        self._count(tables)
+
+    def counted(self, tables: Sequence[Measurement]) -> TableCells:
+        """Return the cells of tables that differ from these in their counts only."""
+        other = copy.copy(self)
+        other.__dict__.pop("marginal", None)
+        other._cells = self._cells._replace(
+            weights=np.concatenate([table.counts.ravel() for table in tables])
+        )
+        other._count(tables)
+        return other
+
+    def _count(self, tables: Sequence[Measurement]) -> None:
+        """Tell cells apart by what is known of them."""
+        cells, n_slices = self._cells, len(self.bases)
+        is_noisy, is_known = cells.noise > 0, ~np.isnan(cells.weights)
+        known = _taken(cells, ~is_noisy & (cells.weights > 0))
+        # what is suppressed among noise says nothing
+        self.hidden = _taken(cells, ~is_known & ~is_noisy)
+        self.noisy = _taken(cells, is_noisy & is_known)
+        self.known = _rows(self.stacked_domain, known.places, known.weights)
+        self.has_parts = bool(len(self.hidden.weights) or (self.bases >= 0).any())
+        self.has_limits = bool((self.hidden.least > 0).any() or np.isfinite(self.hidden.most).any())
         self.n_obs = np.concatenate([_n_obs_of(table) for table in tables])
         self.n_shown = np.bincount(known.slices, known.weights, minlength=n_slices)
         self.is_noisy = np.bincount(self.noisy.slices, minlength=n_slices) > 0
@@ -146,7 +163,7 @@ class TableCells:
         low, high = np.full(n_slices, 1e-12), np.full(n_slices, 1e30)
 
         def clipped(scale: np.ndarray) -> np.ndarray:
-            return np.clip(scale[slices] * probability, self.least, self.most)
+            return np.clip(scale[slices] * probability, self.hidden.least, self.hidden.most)
 
         for _ in range(_N_HALVINGS):
             middle = np.sqrt(low * high)
@@ -180,9 +197,11 @@ class CellExpectation(Stacks):
         self.cells = cells
         self._known = Expectation(cells.known, rank)
         domain = cells.stacked_domain
-        self._hidden = Expectation(_rows(domain, cells.hidden), rank)
-        self._noisy = Expectation(_rows(domain, cells.noisy), rank)
-        self._bases = Expectation(_rows(domain, cells.bases), rank)
+        self._hidden, self._noisy = (
+            Expectation(_rows(domain, some.places, some.weights), rank)
+            for some in (cells.hidden, cells.noisy)
+        )
+        self._bases = Expectation(_rows(domain, cells.bases, np.zeros(len(cells.bases))), rank)
 
     def counts(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
         """Return how often each level is expected with each component, and Σ log-likelihood."""
@@ -245,7 +264,9 @@ class CellExpectation(Stacks):
         return out
 
 
-def _cells_of(table: Measurement, stacked: _Stacked, first_slice: int) -> tuple[_Cells, _Cells]:
+def _cells_of(
+    table: Measurement, stacked: _Stacked, first_slice: int, width: int
+) -> tuple[_Cells, np.ndarray]:
     """Return the cells of a table, and of each of its slices what all its cells lie in."""
     places = [
         np.array([stacked.place(n, entry) for entry in sets])
@@ -255,11 +276,17 @@ def _cells_of(table: Measurement, stacked: _Stacked, first_slice: int) -> tuple[
     shape = tuple(table.counts.shape[k] for k in table.given)
     slices = np.arange(int(np.prod(shape))).reshape(shape) + first_slice
     index = np.indices(table.counts.shape).reshape(len(places), -1)
+    count = index.shape[1]
+    own = [own[i] for own, i in zip(places, index, strict=True)]
+    noise = 0.0 if table.noise is None else table.noise
+    limits = (
+        np.broadcast_to(each, table.counts.shape) for each in (noise, table.least, table.most)
+    )
     cells = _Cells(
-        _columns([own[i] for own, i in zip(places, index, strict=True)], where, index.shape[1]),
+        _columns([*own, *where], count, width),
         table.counts.ravel(),
-        np.broadcast_to(slices[tuple(index[k] for k in table.given)], index.shape[1]),
-        np.zeros(index.shape[1]) if table.noise is None else table.noise.ravel(),
+        np.broadcast_to(slices[tuple(index[k] for k in table.given)], count),
+        *(each.ravel().astype(float) for each in limits),
     )
     covered = []
     for k in table.others:
@@ -267,47 +294,28 @@ def _cells_of(table: Measurement, stacked: _Stacked, first_slice: int) -> tuple[
         covered.append(stacked.place(table.positions[k], shares / shares.max()))
     given = np.indices(shape).reshape(len(shape), slices.size)
     own = [places[k][i] for k, i in zip(table.given, given, strict=True)]
-    bases = _columns(own, [*covered, *where], slices.size)
-    nothing = np.zeros(slices.size)
-    return cells, _Cells(bases, nothing, slices.ravel(), nothing)
+    return cells, _columns([*own, *covered, *where], slices.size, width)
 
 
-def _columns(own: list[np.ndarray], shared: list[int], n_rows: int) -> np.ndarray:
-    """Return columns of places, and columns of one place each, side by side."""
-    columns = [*own, *(np.full(n_rows, place) for place in shared)]
-    return np.stack(columns, axis=1) if columns else np.empty((n_rows, 0), int)
+def _columns(places: Sequence[np.ndarray | int], n_rows: int, width: int) -> np.ndarray:
+    """Return columns of places side by side, one place for all rows or one for each."""
+    columns = np.full((n_rows, width), -1)
+    for k, place in enumerate(places):
+        columns[:, k] = place
+    return columns
 
 
 def _taken(cells: _Cells, which: np.ndarray) -> _Cells:
     return _Cells(*(each[which] for each in cells))
 
 
-def _joined(parts: Sequence[_Cells]) -> _Cells:
-    """Return the cells of all tables together, with as many places as the longest has."""
-    width = max(part.places.shape[1] for part in parts)
-    padded = [
-        np.pad(part.places, ((0, 0), (0, width - part.places.shape[1])), constant_values=-1)
-        for part in parts
-    ]
-    others = zip(*(part[1:] for part in parts), strict=True)
-    return _Cells(np.concatenate(padded), *map(np.concatenate, others))
-
-
-def _rows(domain: Domain, cells: _Cells) -> Rows:
+def _rows(domain: Domain, places: np.ndarray, weights: np.ndarray) -> Rows:
     """Return cells as rows, without the places that cover all levels."""
-    is_place = cells.places >= 0
+    is_place = places >= 0
     ptr = np.zeros(len(is_place) + 1, np.int64)
     np.cumsum(is_place.sum(axis=1), out=ptr[1:])
-    places = cells.places[is_place].astype(cell_dtype(domain.offsets[-1]))
-    return Rows(domain, places, ptr, cells.weights.astype(float))
-
-
-def _limits_of(table: Measurement, is_hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    least, most = (
-        np.broadcast_to(limit, table.counts.shape).ravel()[is_hidden]
-        for limit in (table.least, table.most)
-    )
-    return least.astype(float), most.astype(float)
+    listed = places[is_place].astype(cell_dtype(domain.offsets[-1]))
+    return Rows(domain, listed, ptr, weights.astype(float))
 
 
 def _n_obs_of(table: Measurement) -> np.ndarray:
