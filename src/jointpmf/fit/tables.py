@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from jointpmf.fit.likelihood import EMFit
     from jointpmf.marginals.exclusions import Exclusions
     from jointpmf.marginals.marginal_set import MarginalSet
-    from jointpmf.marginals.measurement import Measurement
 
 logger = logging.getLogger("jointpmf")
 
@@ -86,9 +85,9 @@ _PATIENCE, _FLAT = 2, 0.2
 """Ranks in a row that are not better, after which no larger one is tried; and the part of the
 optimism by which a rank may be worse and is still as good."""
 
-_N_TRIED, _N_SIMULATED, _SIMULATED_ROWS, _MANY = 2, 2, 20_000, 100
-"""To choose the rank: starts of each, how often tables are simulated, and of how many people; and
-how many tables are enough to simulate once."""
+_N_TRIED, _N_DRAWN, _DRAWN_RANK = 2, 2, 32
+"""To choose the rank: starts of each, how often tables are drawn, and the rank of the model that
+they are drawn from."""
 
 _MOST_DRAWS = 100
 """How often the levels of components are drawn that avoid what is impossible."""
@@ -300,8 +299,8 @@ class CellFit:
         Where tables of this kind do not decide it, the largest of those that are as good, whose
         averages are nearest to maximum entropy.
         """
-        tables, costs, optimisms = marginals.measurements, [], []
-        n_rows = max((m.n_rows for m in marginals if m.n_rows is not None), default=np.inf)
+        drawn = self._drawn(marginals, cells, generator) if marginals.is_counted else []
+        costs, optimisms = [], []
         for rank in _RANKS:
             own = replace(self, fit=replace(self.fit, rank=rank))._averaging(marginals, cells)
             starts = own._starts(cells, marginals.exclusions, generator)
@@ -313,7 +312,7 @@ class CellFit:
                 optimisms.append(0.0)
                 continue
             costs.append(trials.best.objective)
-            optimisms.append(own._optimism(tables, cells, trials.best.pmf, n_rows, generator))
+            optimisms.append(own._optimism(trials.best.pmf, drawn))
             scores = np.add(costs, optimisms)
             if trials.is_stopped or len(scores) - 1 - int(scores.argmin()) >= _PATIENCE:
                 break
@@ -321,32 +320,36 @@ class CellFit:
         near = np.flatnonzero(scores <= scores[best] + max(_FLAT * optimisms[best], 1e-9))
         return _RANKS[best if decided(marginals, _RANKS[best]) is not False else near[-1]]
 
-    def _optimism(
-        self,
-        tables: Sequence[Measurement],
-        cells: TableCells,
-        pmf: JointPMF,
-        n_rows: float,
-        generator: np.random.Generator,
-    ) -> float:
+    def _drawn(
+        self, marginals: MarginalSet, cells: TableCells, generator: np.random.Generator
+    ) -> list[TableCells]:
+        """Return such tables of other people: drawn from a large model, the same for all ranks."""
+        fit = replace(self.fit, rank=_DRAWN_RANK, start="random")
+        own = replace(self, fit=fit)._averaging(marginals, cells)
+        start = next(own._starts(cells, marginals.exclusions, generator))
+        pmf = _from_point(own.fit, cells, *start).pmf
+        tables = marginals.measurements
+        count = round(max(float(np.nansum(table.n_counted)) for table in tables))
+        found = []
+        for _ in range(_N_DRAWN):
+            codes = pmf.sample(count, random_state=generator, backend="codes")
+            found.append(cells.counted([table.counted(codes, generator) for table in tables]))
+        return found
+
+    def _optimism(self, pmf: JointPMF, drawn: Sequence[TableCells]) -> float:
         """Return how much better a fit looks on its own tables than on those of other people.
 
-        Tables of people drawn from the model are fitted: a fit gains on them as much over the model
-        as it loses to it elsewhere (eq. 39). Tables that share people share their noise, so counts
-        that are held out of one table are not new to a fit that saw the others.
+        Such tables are fitted from here: the fit gains on them as much over the model as it loses
+        to it elsewhere (eq. 39). Tables that share people share their noise, so counts that are
+        held out of one table are not new to a fit that saw the others.
         """
-        if not np.isfinite(n_rows):
-            return 0.0
-        count, gains = min(round(n_rows), _SIMULATED_ROWS), []
-        point = Point.of_pmf(pmf)
-        for _ in range(_N_SIMULATED if len(tables) < _MANY else 1):
-            codes = pmf.sample(count, random_state=generator, backend="codes")
-            drawn = cells.counted([table.counted(codes, generator) for table in tables])
-            lifted = mixed(point, drawn.marginal, _INTERIOR)
+        gains, point = [], Point.of_pmf(pmf)
+        for cells in drawn:
+            lifted = mixed(point, cells.marginal, _INTERIOR)
             lifted.factors *= point.factors > 0  # what is impossible stays so
-            found = _from_point(self.fit, drawn, _normalised(lifted, pmf.domain), Start("given"))
-            gains.append(cost_of(drawn, pmf) - cost_of(drawn, found.pmf))
-        return 2 * float(np.mean(gains)) * count / n_rows
+            found = _from_point(self.fit, cells, _normalised(lifted, pmf.domain), Start("given"))
+            gains.append(cost_of(cells, pmf) - cost_of(cells, found.pmf))
+        return 2 * float(np.mean(gains)) if gains else 0.0
 
 
 def _from_point(fit: EMFit, cells: TableCells, point: Point, start: Start) -> Solution:

@@ -57,6 +57,11 @@ class Measurement:
         """The axes along which slices sum to one."""
         return tuple(k for k in range(len(self.positions)) if k not in self.given)
 
+    @property
+    def n_counted(self) -> np.ndarray:
+        """How many rows its slices stand for, or its cells where that is all that is known."""
+        return self.counts if self.n_obs is None else self.n_obs
+
     def predicted(self, weights: np.ndarray, factors: Sequence[np.ndarray]) -> np.ndarray:
         """Return the probability that a model gives each cell, within its slice (eq. 35).
 
@@ -88,8 +93,7 @@ class Measurement:
         for n, mask in (*self.where, *zip(self.positions, covered, strict=True)):
             if not mask.all():
                 inside &= mask[codes[:, n]]
-        known = self.counts if self.n_obs is None else self.n_obs
-        rows = np.flatnonzero(inside)[: round(max(float(np.nansum(known)), 1.0))]
+        rows = np.flatnonzero(inside)[: round(max(float(np.nansum(self.n_counted)), 1.0))]
         sizes = [sets.shape[1] for sets in self.sets]
         place = np.ravel_multi_index([codes[rows, n] for n in self.positions], sizes)
         counts = np.bincount(place, minlength=int(np.prod(sizes))).reshape(sizes).astype(float)
