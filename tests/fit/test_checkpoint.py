@@ -111,7 +111,9 @@ FITS = {
     "aoadmm, validation": marginals_fit(method="aoadmm", start="random", validation=misfit),
     "newton": marginals_fit(method="newton"),
     "newton, random start": marginals_fit(method="newton", start="random"),
-    "rank by the marginals": marginals_fit("auto", FEW_TRIPLES),
+    "rank by the marginals": marginals_fit("auto", FEW_TRIPLES, loss="squares"),
+    "marginals by squares": marginals_fit(loss="squares"),
+    "rank by tables of other people": marginals_fit("auto", FEW_TRIPLES),
     "implicit marginals": rows_fit(objective=jp.Coupled(is_implicit=True), max_iter=20),
     "implicit marginals, validation": rows_fit(
         objective=jp.Coupled(is_implicit=True), validation=0.2, max_iter=20
@@ -261,7 +263,7 @@ class TestGoingOn:
         (tmp_path / ".runs-0001.safetensors.7.tmp").write_bytes(b"half")
         assert_same(FITS["rows"](checkpoint=every(10, tmp_path)), undisturbed("rows"))
 
-    @pytest.mark.parametrize("name", ["rows", "aoadmm", "newton", "marginals"])
+    @pytest.mark.parametrize("name", ["rows", "aoadmm", "newton", "marginals by squares"])
     def test_ctrl_c_loses_no_iteration(self, tmp_path, name):
         stopped = FITS[name](checkpoint=tmp_path, callback=ending_after(5, KeyboardInterrupt))
         assert (stopped.status, stopped.n_iter) == (jp.Status.STOPPED, 5)

@@ -307,7 +307,8 @@ class TestValidation:
     def test_it_does_not_change_the_path(self, noisy, method):
         options = {"max_iter": 15, "search": RANDOM}
         judged = self.fit(noisy, method, lambda pmf: 0.0, **options)
-        free = jp.fit_marginals(noisy, 8, method=method, random_state=0, tol=0, **options)
+        by = {"method": method, "loss": "squares"}
+        free = jp.fit_marginals(noisy, 8, random_state=0, tol=0, **by, **options)
         ours, theirs = ([step.objective for step in s.history] for s in (judged, free))
         assert ours[: len(theirs)] == theirs[: len(ours)]
         assert judged.validation == 0

@@ -119,7 +119,9 @@ def test_a_small_cost_of_a_sparse_table_is_not_negative():
         limits = TableLimits(smallest_sparse=smallest)
         marginals = jp.MarginalSet.from_table(rows, 2, domain=domain, limits=limits)
         assert isinstance(marginals[0].table, SparseTable) == (kind == "sparse")
-        fits[kind] = jp.fit_marginals(marginals, 4, random_state=0, tol=0, max_iter=100)
+        fits[kind] = jp.fit_marginals(
+            marginals, 4, loss="squares", random_state=0, tol=0, max_iter=100
+        )
     assert fits["sparse"].n_iter == fits["dense"].n_iter
     for fit in fits.values():
         assert 0 <= fit.objective < 1e-30

@@ -119,7 +119,7 @@ def fit_marginals(
                 "search": search,
                 "weighting": marginal_weights(marginals, weighting) if by_squares else None,
                 "max_iter": loop.max_iter,
-                "tol": loop.tol,
+                "tol": loop.tol if by_squares else tol,
                 "validation": validation is not None
                 and plain_validation(validation, marginals.domain),
             }

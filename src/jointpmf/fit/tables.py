@@ -118,7 +118,14 @@ class CellFit:
         """Return the fit of a rank, or of the one that would predict other people's tables best."""
         cells = TableCells(marginals.domain, marginals.measurements)
         if rank is None:
-            rank = self._best_rank(marginals, cells, generator)
+            tried: list[Solution] = []
+            try:
+                rank = self._best_rank(marginals, cells, generator, tried)
+            except KeyboardInterrupt:
+                if not tried:
+                    raise
+                best = min(tried, key=lambda solution: solution.objective)
+                return replace(best.stopped(), marginals=marginals)
             logger.info("rank %d is expected to predict such tables of other people best", rank)
         own = replace(self, fit=replace(self.fit, rank=rank))
         found = own._of_rank(marginals, cells, generator)
@@ -292,14 +299,23 @@ class CellFit:
         )
 
     def _best_rank(
-        self, marginals: MarginalSet, cells: TableCells, generator: np.random.Generator
+        self,
+        marginals: MarginalSet,
+        cells: TableCells,
+        generator: np.random.Generator,
+        tried: list[Solution],
     ) -> int:
         """Return the rank whose fit would predict such tables of other people best.
 
         Where tables of this kind do not decide it, the largest of those that are as good, whose
-        averages are nearest to maximum entropy.
+        averages are nearest to maximum entropy. Fits are added to `tried`, also if someone stops,
+        which raises KeyboardInterrupt.
         """
-        drawn = self._drawn(marginals, cells, generator) if marginals.is_counted else []
+        drawn: list[TableCells] = []
+        if marginals.is_counted:
+            tried.append(self._large(marginals, cells, generator))
+            _check_not_stopped(tried[-1])
+            drawn = _drawn(tried[-1].pmf, marginals, cells, generator)
         costs, optimisms = [], []
         for rank in _RANKS:
             own = replace(self, fit=replace(self.fit, rank=rank))._averaging(marginals, cells)
@@ -311,30 +327,25 @@ class CellFit:
                 costs.append(np.inf)  # too small for what is impossible
                 optimisms.append(0.0)
                 continue
+            tried.append(trials.best)
+            _check_not_stopped(*trials.solutions)
             costs.append(trials.best.objective)
             optimisms.append(own._optimism(trials.best.pmf, drawn))
             scores = np.add(costs, optimisms)
-            if trials.is_stopped or len(scores) - 1 - int(scores.argmin()) >= _PATIENCE:
+            if len(scores) - 1 - int(scores.argmin()) >= _PATIENCE:
                 break
         best = int(scores.argmin())
         near = np.flatnonzero(scores <= scores[best] + max(_FLAT * optimisms[best], 1e-9))
         return _RANKS[best if decided(marginals, _RANKS[best]) is not False else near[-1]]
 
-    def _drawn(
+    def _large(
         self, marginals: MarginalSet, cells: TableCells, generator: np.random.Generator
-    ) -> list[TableCells]:
-        """Return such tables of other people: drawn from a large model, the same for all ranks."""
+    ) -> Solution:
+        """Return one fit of a large rank, from which people can be drawn."""
         fit = replace(self.fit, rank=_DRAWN_RANK, start="random")
         own = replace(self, fit=fit)._averaging(marginals, cells)
-        start = next(own._starts(cells, marginals.exclusions, generator))
-        pmf = _from_point(own.fit, cells, *start).pmf
-        tables = marginals.measurements
-        count = round(max(float(np.nansum(table.n_counted)) for table in tables))
-        found = []
-        for _ in range(_N_DRAWN):
-            codes = pmf.sample(count, random_state=generator, backend="codes")
-            found.append(cells.counted([table.counted(codes, generator) for table in tables]))
-        return found
+        point, start = next(own._starts(cells, marginals.exclusions, generator))
+        return _from_point(own.fit, cells, point, start)
 
     def _optimism(self, pmf: JointPMF, drawn: Sequence[TableCells]) -> float:
         """Return how much better a fit looks on its own tables than on those of other people.
@@ -348,8 +359,27 @@ class CellFit:
             lifted = mixed(point, cells.marginal, _INTERIOR)
             lifted.factors *= point.factors > 0  # what is impossible stays so
             found = _from_point(self.fit, cells, _normalised(lifted, pmf.domain), Start("given"))
+            _check_not_stopped(found)
             gains.append(cost_of(cells, pmf) - cost_of(cells, found.pmf))
         return 2 * float(np.mean(gains)) if gains else 0.0
+
+
+def _check_not_stopped(*solutions: Solution) -> None:
+    """Raise KeyboardInterrupt if someone stopped one of some fits."""
+    if any(solution.status is Status.STOPPED for solution in solutions):
+        raise KeyboardInterrupt
+
+
+def _drawn(
+    pmf: JointPMF, marginals: MarginalSet, cells: TableCells, generator: np.random.Generator
+) -> list[TableCells]:
+    """Return such tables of other people, drawn from a model."""
+    tables, found = marginals.measurements, []
+    count = round(max(float(np.nansum(table.n_counted)) for table in tables))
+    for _ in range(_N_DRAWN):
+        codes = pmf.sample(count, random_state=generator, backend="codes")
+        found.append(cells.counted([table.counted(codes, generator) for table in tables]))
+    return found
 
 
 def _from_point(fit: EMFit, cells: TableCells, point: Point, start: Start) -> Solution:

@@ -262,7 +262,7 @@ def test_the_reason_is_also_said_when_a_restart_was_better(seed):
     truth = jp.random_pmf(jp.Domain.of_sizes([2] * 6), 4, seed)
     rows = truth.sample(500, random_state=seed, backend="codes")
     marginals = jp.MarginalSet.from_table(rows, 3, domain=truth.domain)
-    solution = jp.fit_marginals(marginals, 4, random_state=seed)
+    solution = jp.fit_marginals(marginals, 4, loss="squares", random_state=seed)
     assert solution.start.kind == "random"
     assert "can have the asked rank" in solution.start.reason
 
