@@ -119,7 +119,14 @@ class CellFit:
         """Return the fit of a rank, or of the one that would predict other people's tables best."""
         cells = TableCells(marginals.domain, marginals.measurements)
         if rank is None:
-            rank = self._best_rank(marginals, cells, generator)
+            tried: list[Solution] = []
+            try:
+                rank = self._best_rank(marginals, cells, generator, tried)
+            except KeyboardInterrupt:
+                if not tried:
+                    raise
+                best = min(tried, key=lambda solution: solution.objective)
+                return replace(best.stopped(), marginals=marginals)
             logger.info("rank %d is expected to predict such tables of other people best", rank)
         own = replace(self, fit=replace(self.fit, rank=rank))
         found = own._of_rank(marginals, cells, generator)
@@ -293,12 +300,17 @@ class CellFit:
         )
 
     def _best_rank(
-        self, marginals: MarginalSet, cells: TableCells, generator: np.random.Generator
+        self,
+        marginals: MarginalSet,
+        cells: TableCells,
+        generator: np.random.Generator,
+        tried: list[Solution],
     ) -> int:
         """Return the rank whose fit would predict such tables of other people best.
 
         Where tables of this kind do not decide it, the largest of those that are as good, whose
-        averages are nearest to maximum entropy.
+        averages are nearest to maximum entropy. The best fit of each rank is added to `tried`, also
+        if someone stops, which raises KeyboardInterrupt.
         """
         tables, costs, optimisms = marginals.measurements, [], []
         n_rows = max((m.n_rows for m in marginals if m.n_rows is not None), default=np.inf)
@@ -312,10 +324,13 @@ class CellFit:
                 costs.append(np.inf)  # too small for what is impossible
                 optimisms.append(0.0)
                 continue
+            tried.append(trials.best)
+            if trials.is_stopped:
+                raise KeyboardInterrupt
             costs.append(trials.best.objective)
             optimisms.append(own._optimism(tables, cells, trials.best.pmf, n_rows, generator))
             scores = np.add(costs, optimisms)
-            if trials.is_stopped or len(scores) - 1 - int(scores.argmin()) >= _PATIENCE:
+            if len(scores) - 1 - int(scores.argmin()) >= _PATIENCE:
                 break
         best = int(scores.argmin())
         near = np.flatnonzero(scores <= scores[best] + max(_FLAT * optimisms[best], 1e-9))
@@ -345,6 +360,8 @@ class CellFit:
             lifted = mixed(point, drawn.marginal, _INTERIOR)
             lifted.factors *= point.factors > 0  # what is impossible stays so
             found = _from_point(self.fit, drawn, _normalised(lifted, pmf.domain), Start("given"))
+            if found.status is Status.STOPPED:
+                raise KeyboardInterrupt
             gains.append(cost_of(drawn, pmf) - cost_of(drawn, found.pmf))
         return 2 * float(np.mean(gains)) * count / n_rows
 
