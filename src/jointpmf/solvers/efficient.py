@@ -103,6 +103,8 @@ class _Prior:
 
 def _step(curvature: TableCurvature, domain: Domain, point: Point, prior: _Prior) -> Point:
     tangent = whole_tangent(domain, point)
+    if not len(tangent.moved):
+        return point  # one component of variables that have one level each
     observed = observed_part(curvature.slices, point, domain)
     noise = TableNoise(domain, curvature.slices, point, observed)
     projection = Projection(noise, curvature.jacobian(point, tangent))
