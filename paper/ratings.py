@@ -17,7 +17,7 @@ import json
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -46,6 +46,15 @@ RANKS = (2, 5, 10, 20, 40)
 
 SOME_RANKS = ratings_report.SOME_RANKS
 """Ranks by which single features are compared."""
+
+TABLE_RANKS, SMOOTHINGS = (5, 10, 20, 40, 80), (0.1, 1.0, 5.0)
+"""Ranks and smoothings of fits to tables by likelihood, tried upwards while they help."""
+
+N_AVERAGED = 8
+"""Fits to tables that are averaged."""
+
+PATIENCE = 5
+"""Steps of such a fit without improvement on the validation part, after which it ends."""
 
 PLAIN = jp.Likelihood()
 FLOOR = jp.Likelihood(smoothing=0.01, towards="marginal")
@@ -197,6 +206,76 @@ def coupled(
         yield modelled(split, {"rank": rank}, seconds, solution.pmf)
 
 
+class Kept:
+    """The iterate of a fit that predicts the validation part best; the fit ends soon after it."""
+
+    def __init__(self, part: Hidden) -> None:
+        self.part = part
+        self.error, self.iteration = np.inf, 0
+        self.pmf: jp.JointPMF | None = None
+
+    def __call__(self, step: Any, pmf: jp.JointPMF) -> bool:
+        """Look at an iterate; tell whether to stop."""
+        error = self.part.rmse(self.part.expected(pmf))
+        if error < self.error:
+            self.error, self.iteration, self.pmf = error, step.iteration, pmf
+        return bool(step.iteration - self.iteration >= PATIENCE)
+
+
+def counted_fit(
+    marginals: jp.MarginalSet,
+    rank: int,
+    smoothing: float,
+    generator: np.random.Generator,
+    part: Hidden,
+) -> jp.JointPMF:
+    """Return one fit by the likelihood of counts, stopped where it predicts a part best."""
+    kept = Kept(part)
+    solution = jp.fit_marginals(
+        marginals,
+        rank,
+        loss="likelihood",
+        smoothing=smoothing,
+        search=jp.Search(n_average=1),
+        tol=1e-6,
+        random_state=generator,
+        callback=kept,
+    )
+    return kept.pmf or solution.pmf
+
+
+def by_counts(
+    ranks: tuple[int, ...], smoothings: tuple[float, ...], n_averaged: int, split: Split
+) -> Iterator[Tried]:
+    """Fit triples by the likelihood of their counts, and average; the best iterate of each fit."""
+    marginals = jp.MarginalSet.from_table(split.train.codes, order=3)
+
+    def fit(rank: int, smoothing: float) -> Tried:
+        begin = time.perf_counter()
+        generator = np.random.default_rng(split.number)
+        fits = [
+            counted_fit(marginals, rank, smoothing, generator, split.validation)
+            for _ in range(n_averaged)
+        ]
+        seconds = time.perf_counter() - begin
+        return modelled(split, {"rank": rank, "smoothing": smoothing}, seconds, jp.average(fits))
+
+    tried = list(while_better(fit(rank, smoothings[0]) for rank in ranks))
+    yield from tried
+    best = min(tried, key=lambda found: found.validation)
+    others = (fit(best.setting["rank"], smoothing) for smoothing in smoothings[1:])
+    yield from while_better(others, best.validation)
+
+
+def while_better(tried: Iterable[Tried], least: float = np.inf) -> Iterator[Tried]:
+    """Yield what is tried, up to the first that is no better on the validation part."""
+    for found in tried:
+        yield found
+        if found.validation >= least:
+            return
+        least = found.validation
+
+
 def likelihood(
     ranks: tuple[int, ...], objective: jp.Likelihood, search: jp.Search, split: Split
 ) -> Iterator[Tried]:
@@ -269,6 +348,8 @@ METHODS: dict[str, Method] = {
     "CP (pairs)": partial(coupled, 2, RANKS, AO_ADMM),
     "CP (triples)": partial(coupled, 3, RANKS, AO_ADMM),
     "CP (quadruples)": partial(coupled, 4, RANKS, AO_ADMM),
+    "CP (triples), likelihood": partial(by_counts, TABLE_RANKS, SMOOTHINGS, 1),
+    "CP (triples), likelihood, averaged": partial(by_counts, TABLE_RANKS, SMOOTHINGS, N_AVERAGED),
     "coupled, by counts": partial(coupled, 3, RANKS, {**AO_ADMM, "weighting": "counts"}),
     "coupled, default": partial(coupled, 3, (5, 10, 20), {}),
     "maximum likelihood": partial(likelihood, RANKS, PLAIN, ONCE),

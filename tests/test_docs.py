@@ -97,6 +97,10 @@ def test_what_is_claimed_of_ratings_is_in_the_results():
         text = (DOCS / page).read_text()
         assert all(ratio in text for ratio in [*ratios, *larger]), page
     assert len(larger) == 2
+    rows = re.findall(r"^\| CP \(triples\), likelihood.*$", results, re.MULTILINE)[:8]
+    text = (DOCS / "paper.md").read_text()
+    assert len(rows) == 8
+    assert all(row.split("|")[3].strip() in text for row in rows)
 
 
 def test_the_file_format_names_all_that_the_command_writes(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 from paper import factorization, ratings, ratings_report
 
 import jointpmf as jp
+from jointpmf.solvers.loop import Step
 
 
 @pytest.fixture
@@ -145,7 +146,35 @@ def test_the_report_chooses_on_validation(tmp_path):
     }
 
 
-@pytest.mark.parametrize("method", ["CP (pairs)", "maximum likelihood", "along factors"])
+def test_what_is_tried_ends_after_the_first_that_is_no_better():
+    def tried(cost):
+        return ratings.Tried({}, cost, 0.0, 0.0, 0.0, 0.0)
+
+    def costs(found):
+        return [one.validation for one in found]
+
+    four = [tried(cost) for cost in (3.0, 2.0, 2.5, 1.0)]
+    assert costs(ratings.while_better(four)) == [3.0, 2.0, 2.5]
+    assert costs(ratings.while_better(four, 2.5)) == [3.0]
+
+
+def test_the_best_iterate_is_kept(split):
+    part = split.validation
+    models = [jp.random_pmf(split.train.codes.domain, 2, random_state=k) for k in range(2)]
+    best, worse = sorted(models, key=lambda pmf: part.rmse(part.expected(pmf)))
+    kept = ratings.Kept(part)
+    found = [
+        kept(Step(number, 0.0, 0.0, 0.0, 0.0), pmf)
+        for number, pmf in enumerate([worse, best, *[worse] * ratings.PATIENCE])
+    ]
+    assert found == [False] * (ratings.PATIENCE + 1) + [True]
+    assert kept.pmf is best
+
+
+COUNTED = "CP (triples), likelihood, averaged"
+
+
+@pytest.mark.parametrize("method", ["CP (pairs)", "maximum likelihood", "along factors", COUNTED])
 def test_methods_beat_the_global_average(split, method):
     tried = list(ratings.METHODS[method](split))
     (average,) = ratings.averages("global", split)
