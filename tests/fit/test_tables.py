@@ -38,6 +38,8 @@ def fitted(tables, rank=2, **options):
     return jp.fit_marginals(jp.MarginalSet(DOMAIN, tables), rank, **options)
 
 
+ABOUT = [("age", "income"), ("income", "vote"), ("vote", "sex"), ("sex", "region")]
+ABOUT_SEX = TRUTH.marginal(["sex", "region"]).table()
 TRIPLES = [published(*names) for names in combinations(DOMAIN.names, 3)]
 FORMS = {
     "plain": TRIPLES,
@@ -164,9 +166,47 @@ def test_a_checkpoint_knows_the_tables(tmp_path):
         fitted(other, max_iter=20, checkpoint=tmp_path)
 
 
+@pytest.mark.parametrize("is_impossible", [False, True])
+def test_a_checkpoint_knows_which_variable_was_meant(tmp_path, is_impossible):
+    """Two variables of the same levels, of which the same is said."""
+    domain = jp.Domain([jp.Variable(name, ("x", "y")) for name in "abc"])
+
+    def tables(name):
+        singles = [jp.Marginal((each,), [5, 0]) for each in "ab"]
+        part = jp.Marginal(("c",), [3, 4], where={} if is_impossible else {name: "x"})
+        return jp.MarginalSet(domain, [part, *singles], [{name: "y"}] if is_impossible else ())
+
+    jp.fit_marginals(tables("a"), 1, random_state=0, checkpoint=tmp_path)
+    with pytest.raises(jp.JointPMFError, match="marginals: not the same"):
+        jp.fit_marginals(tables("b"), 1, random_state=0, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize("interrupted_at", [1, 30])
+def test_ctrl_c_while_the_rank_is_sought(interrupted_at, tmp_path):
+    """It ends the fit; the same call goes on from there to the same model."""
+    n_calls = 0
+
+    def interrupt(step, pmf):
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == interrupted_at:
+            raise KeyboardInterrupt
+
+    tables = jp.MarginalSet(DOMAIN, [published(*names) for names in ABOUT])
+    options = {"random_state": 0, "max_iter": 30, "search": jp.Search(n_average=2)}
+    found = jp.fit_marginals(tables, callback=interrupt, checkpoint=tmp_path, **options)
+    assert found.status is jp.Status.STOPPED
+    assert n_calls <= interrupted_at + 1
+    resumed = jp.fit_marginals(tables, checkpoint=tmp_path, **options)
+    whole = jp.fit_marginals(tables, **options)
+    assert resumed.pmf.weights.tolist() == whole.pmf.weights.tolist()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"method": "newton"}, "method='newton' is for loss='squares'"),
+        ({"loss": "squares", "search": jp.Search(n_average=3)}, "n_average .* by likelihood"),
         ({"loss": "magic"}, "loss"),
         ({"smoothing": -1}, "smoothing"),
         ({"weighting": "counts"}, "weighting is for squares"),
@@ -303,3 +343,15 @@ class TestSquaresOfSomeTables:
         )
         with pytest.raises(jp.JointPMFError, match="needs whole tables of all levels"):
             jp.fit_marginals(tables, 2, loss="squares")
+
+
+def test_noise_says_how_much_a_table_of_unknown_size_counts_for():
+    """Cells are met as far as their noise lets them, also where it differs from cell to cell."""
+    generator, names = np.random.default_rng(0), ("age", "income", "vote")
+    truth = TRUTH.marginal(names).table()
+    noise = np.where(generator.random(truth.shape) < 0.5, 0.0005, 0.02)
+    seen = truth + noise * generator.standard_normal(truth.shape)
+    table, others = jp.Marginal(names, seen, noise=noise), jp.Marginal(("sex", "region"), ABOUT_SEX)
+    found = fitted([table, others], loss="auto", search=jp.Search(n_average=1))
+    errors = [((seen - p) / noise) ** 2 for p in (found.pmf.marginal(names).table(), truth)]
+    assert errors[0].sum() < errors[1].sum()

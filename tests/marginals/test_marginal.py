@@ -181,12 +181,66 @@ def test_what_looks_like_row_percentages(table, given):
         (lambda: jp.Marginal(("age",), [3, 4], levels=[1, 2]), "levels .* must be a mapping"),
         (lambda: jp.Marginal(("age",), [3, 4], where="f"), "where .* must be a mapping"),
         (lambda: jp.Marginal(("age", "b"), [[3, 4]], given="b"), "given .* must be a list"),
+        (
+            lambda: in_a_set(jp.Marginal(("age",), [1, 2], levels={"age": "65+"})),
+            "levels of 'age' must be a list, not '65\\+'",
+        ),
+        (
+            lambda: in_a_set(jp.Marginal(("age",), [1, 2, 3, 4], where={"age": ("0-17", "18-39")})),
+            "leaves nobody in its entry '40-64' of 'age'",
+        ),
+        (
+            lambda: in_a_set(
+                jp.Marginal(
+                    ("age", "sex"), np.ones((4, 2)), given=["age"], where={"age": ("0-17", "65+")}
+                )
+            ),
+            "leaves nobody in its entry '18-39' of 'age'",
+        ),
+        (
+            lambda: jp.Marginal(("age", "sex"), [[np.nan] * 2, [3, 4]], given=["age"]),
+            "all cells of a slice of the table of 'age', 'sex' are suppressed; leave",
+        ),
+        (
+            lambda: jp.Marginal(("age", "sex"), [[0, 0], [3, 4]], given=["age"]),
+            "a slice of the table of 'age', 'sex' is zero everywhere; leave",
+        ),
+        (
+            lambda: jp.Marginal(("age",), [10, 20, np.nan, np.nan], 100, bounds="<6"),
+            "leave 70 for 2 suppressed ones, which bounds say are from 0 to 5 each",
+        ),
+        (
+            lambda: jp.Marginal(("age",), [10, 20, np.nan, np.nan], 32, bounds=(3, 5)),
+            "leave 2 for 2 suppressed ones, which bounds say are from 3 to 5 each",
+        ),
+        (
+            lambda: jp.Marginal(("sex",), [1.2, 3.4], 500),
+            "sums to 4.6, which is neither one nor its n_obs=500; divide weighted counts",
+        ),
+        (lambda: jp.Marginal((1, 2), np.ones((2, 2))), "names of a marginal must be texts"),
     ],
 )  # fmt: skip
 def test_bad_input(make, message):
     with pytest.raises(jp.JointPMFError, match=message) as raised:
         make()
     assert "\n" not in str(raised.value)
+
+
+def test_rounded_cells_may_leave_a_little_more_than_bounds_say():
+    rounded = jp.Marginal(("age",), [10, 20, np.nan, np.nan], 45, bounds="<6", rounding=5)
+    assert rounded.n_rows == 45
+
+
+def test_where_may_leave_entries_empty_that_nobody_is_counted_in():
+    table = jp.Marginal(("age",), [1, 2, 0, 0], where={"age": ("0-17", "18-39")})
+    assert predicted(table)[2:].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("table", [[0.5, 0.8], [0.1, 0.2], [45.5, 54.5]])
+def test_shares_of_bands_do_not_say_how_many_people_they_are_of(table):
+    bands = {"age": [("0-17", "18-39"), ("18-39", "40-64")]}
+    assert jp.Marginal(("age",), table, levels=bands).n_rows is None
+    assert jp.Marginal(("age",), [5, 8], levels=bands).n_rows == 13
 
 
 class TestCounted:

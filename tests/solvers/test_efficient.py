@@ -130,3 +130,10 @@ def test_pseudo_counts_draw_it_towards_what_they_say(truth):
         found = efficient_step(truth.domain, tables, begin, smoothing * 3 * even)
         distances.append(float(np.abs(found.factors - even).sum()))
     assert distances[0] > distances[1] > distances[2]
+
+
+def test_a_model_in_which_nothing_can_move_stays():
+    domain = jp.Domain.of_sizes([1, 1])
+    only = Point(np.ones(1), np.ones((2, 1)))
+    tables = jp.MarginalSet(domain, [jp.Marginal(("x0", "x1"), [[7]])]).measurements
+    assert efficient_step(domain, tables, only) is only

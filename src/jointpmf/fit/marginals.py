@@ -102,7 +102,7 @@ def fit_marginals(
     by_squares = loss == "squares"
     if by_squares:
         marginals = _whole_tables(marginals)
-    _check_loss(marginals, loss, search, smoothing, weighting, validation)
+    _check_loss(marginals, loss, method, search, smoothing, weighting, validation)
     search.check_start(("auto", "algebraic", "random"), marginals.domain, given_rank, "marginals'")
     judge = judge_of_marginals(validation, marginals.domain)
     limits = (1500, 1e-10) if by_squares else (2000, 0.0)
@@ -168,6 +168,7 @@ def _whole_tables(marginals: MarginalSet) -> MarginalSet:
 def _check_loss(
     marginals: MarginalSet,
     loss: str,
+    method: str,
     search: Search,
     smoothing: float | None,
     weighting: Any,
@@ -181,8 +182,12 @@ def _check_loss(
         raise JointPMFError("smoothing belongs to loss='likelihood'")
     if loss == "gaussian" and all(marginal.noise is None for marginal in marginals):
         raise JointPMFError("loss='gaussian' needs tables with noise=")
-    if search.n_starts != 1 or (by_squares and search.n_average is not None):
-        raise JointPMFError("n_starts and n_average belong to fits to rows")
+    if search.n_starts != 1:
+        raise JointPMFError("n_starts belongs to fits to rows")
+    if by_squares and search.n_average is not None:
+        raise JointPMFError("n_average belongs to fits by likelihood, not to loss='squares'")
+    if not by_squares and method != "auto":
+        raise JointPMFError(f"method={method!r} is for loss='squares'")
     if not by_squares and weighting is not None:
         raise JointPMFError(
             "by likelihood every table counts for its n_obs: weighting is for squares"

@@ -15,6 +15,7 @@ from jointpmf.errors import JointPMFError, at_least_zero, listing
 from jointpmf.marginals.measurement import (
     Measurement,
     bounds_of,
+    check_bounds,
     is_permutation,
     likely_given,
     noise_of,
@@ -22,6 +23,10 @@ from jointpmf.marginals.measurement import (
     sets_of,
 )
 from jointpmf.marginals.tables import DEFAULT_LIMITS, SparseTable, Table, TableLimits, compact
+
+_NOISE_PART = 10.0
+"""Times that the noise of a table of unknown size has the variance of sampling: if it were larger,
+the noise of each cell would matter more beside its size, and fits would take more iterations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +92,8 @@ class Marginal:
             raise JointPMFError(f"give the names as a list, such as [{self.names!r}]")
         object.__setattr__(self, "names", tuple(self.names))
         check_distinct(self.names, "a marginal")
+        if not all(isinstance(name, str) for name in self.names):
+            raise JointPMFError(f"the names of a marginal must be texts, not {self.names!r}")
         if not self.names:
             raise JointPMFError("a marginal needs at least one variable")
         table = self.table if isinstance(self.table, SparseTable) else self._as_array(limits)
@@ -184,6 +191,10 @@ class Marginal:
         object.__setattr__(self, "n_obs", parts.n_obs)
         object.__setattr__(self, "table", parts.table)
         object.__setattr__(self, "is_whole", parts.is_whole)
+        if noise is None and parts.n_obs is not None:
+            is_shares = not _is_whole(array[~np.isnan(array)])
+            slack = array.size * self.slack + (0.01 if is_shares else 1e-6)
+            check_bounds(parts, axes, self.bounds, slack, what)
 
     def _set_probabilities(self, table: Table) -> None:
         """Keep a table of everyone as probabilities."""
@@ -227,10 +238,13 @@ class Marginal:
             raise JointPMFError(f"{what} sums to more than a number can hold")
         if self.n_obs is not None:
             if not (isinstance(self.n_obs, Real) and 0 < self.n_obs < math.inf):
-                raise JointPMFError(f"{what} has n_obs={self.n_obs!r}; it must be positive")
+                raise JointPMFError(
+                    f"{what} has n_obs={self.n_obs!r}; it must be a positive number"
+                )
             if not (is_one(total) or same_total(total, self.n_obs)):
                 raise JointPMFError(
-                    f"{what} sums to {total:g}, which is neither one nor its n_obs={self.n_obs:g}"
+                    f"{what} sums to {total:g}, which is neither one nor its n_obs="
+                    f"{self.n_obs:g}; divide weighted counts by their sum"
                 )
         return total
 
@@ -269,7 +283,8 @@ class Marginal:
     def measured(self, domain: Domain, n_obs: float) -> Measurement:
         """Return what the table says, in the codes of a domain.
 
-        `n_obs` is how many rows it stands for where it does not know that itself.
+        `n_obs` is how many rows it stands for where it does not know that itself, nor says by its
+        noise how much it is to count for.
         """
         positions = tuple(domain.index(name) for name in self.names)
         sets = [
@@ -285,12 +300,16 @@ class Marginal:
         for k, name in enumerate(self.names):
             if name in where:
                 sets[k] = sets[k] & where.pop(name)
+                self._check_left(k, sets[k], domain[name])
         axes = tuple(self.names.index(name) for name in self.given)
         shape = [sizes[k] for k in axes]
-        n_each = np.asarray(self.n_obs, float)
-        if self.n_obs is None:
-            n_each = np.full(shape, n_obs / max(math.prod(shape), 1))
         others = tuple(k for k in range(self.order) if k not in axes)
+        n_each = np.asarray(self.n_obs, float)
+        if self.n_obs is None and self.noise is not None:
+            n_cells = math.prod(sizes[k] for k in others)
+            n_each = np.asarray(_NOISE_PART / n_cells * np.mean(self.noise**-2.0, axis=others))
+        elif self.n_obs is None:
+            n_each = np.full(shape, n_obs / max(math.prod(shape), 1))
         least, most = self.bounds
         scale = np.expand_dims(n_each, others if self.given else ())
         return Measurement(
@@ -312,6 +331,18 @@ class Marginal:
                 f"it names no level of {variable.name!r}"
             )
         return sets_of(variable, [levels])[0]
+
+    def _check_left(self, k: int, sets: np.ndarray, variable: Variable) -> None:
+        """Refuse entries of an axis that people are counted in, but that `where` leaves out."""
+        others = tuple(axis for axis in range(self.order) if axis != k)
+        is_used = np.nansum(np.abs(np.asarray(self.table)), axis=others) > 0
+        wrong = np.flatnonzero(~sets.any(axis=1) & (is_used | (variable.name in self.given)))
+        if len(wrong):
+            entry = list(self.levels.get(variable.name, variable.levels))[wrong[0]]
+            raise JointPMFError(
+                f"where of the table of {listing(self.names)} leaves nobody in its entry "
+                f"{entry!r} of {variable.name!r}: leave that out of the table, and of levels"
+            )
 
     @property
     def order(self) -> int:

@@ -365,9 +365,11 @@ class MarginalSet:
                 *([table.shape, *table.entries, table.scale] if sparse else [table]),
             ]
         for found in () if self.is_plain else self.measurements:
-            parts += [*found.sets, *(mask for _, mask in found.where), found.given, found.counts]
-            parts += [found.least, found.most, *([] if found.noise is None else [found.noise])]
-        return [*parts, *(mask for cell in self.exclusions.cells for mask in cell.values())]
+            parts += [*found.sets, *(each for pair in found.where for each in pair), found.given]
+            sizes = [each for each in (found.n_obs, found.noise) if each is not None]
+            parts += [found.counts, found.least, found.most, *sizes]
+        cells = [cell.items() for cell in self.exclusions.cells]
+        return [*parts, *(each for cell in cells for pair in cell for each in pair)]
 
     def __len__(self) -> int:
         """Return the number of marginals."""

@@ -116,6 +116,8 @@ def sets_of(variable: Variable, entries: Sequence[Any]) -> np.ndarray:
     >>> sets_of(Variable("age", ("0-4", "5-9", "10+")), ["0-4", ("5-9", "10+")]).tolist()
     [[True, False, False], [False, True, True]]
     """
+    if isinstance(entries, str):
+        raise JointPMFError(f"levels of {variable.name!r} must be a list, not {entries!r}")
     sets = np.zeros((len(entries), variable.size), bool)
     for covered, entry in zip(sets, entries, strict=True):
         is_one = entry in variable or not isinstance(entry, (tuple, list, set, frozenset))
@@ -151,6 +153,28 @@ def bounds_of(bounds: Any, what: str) -> tuple[float, float]:
     if not 0 <= least <= most:
         raise JointPMFError(f"bounds of {what} must be like (0, 5) or '<6'")
     return least, most
+
+
+def check_bounds(
+    parts: Parts, given: tuple[int, ...], bounds: tuple[float, float], slack: float, what: str
+) -> None:
+    """Refuse bounds within which suppressed cells cannot be what the published ones leave.
+
+    `slack` is how far, as a part of a slice, what is left may be off.
+    """
+    others = tuple(k for k in range(parts.table.ndim) if k not in given)
+    n_hidden, n_obs = np.isnan(parts.table).sum(axis=others), np.asarray(parts.n_obs)
+    left = n_obs * (1 - np.nansum(parts.table, axis=others))
+    least, most = bounds
+    each, off = left / np.maximum(n_hidden, 1), slack * n_obs
+    is_off = (each > most + off) | (each < least - off)
+    wrong = np.flatnonzero(is_off & (n_hidden > 0) & parts.is_whole)
+    if len(wrong):
+        raise JointPMFError(
+            f"the published cells of {what} leave {np.ravel(left)[wrong[0]]:g} for "
+            f"{np.ravel(n_hidden)[wrong[0]]} suppressed ones, which bounds say are from {least:g} "
+            f"to {most:g} each; if cells were rounded, say so with rounding"
+        )
 
 
 class Parts(NamedTuple):
@@ -193,10 +217,12 @@ def parts_of(
         return _noisy_parts(table, noise, n_obs, others, what)
     is_known = ~np.isnan(table)
     shown, is_complete = np.nansum(table, axis=others), is_known.all(axis=others)
+    a_slice = f"a slice of {what}" if given else what
+    hint = "; leave its entry out of the table, and of levels" if given else ""
     if not (is_known.any(axis=others)).all():
-        raise JointPMFError(f"all cells of {what} are suppressed")
+        raise JointPMFError(f"all cells of {a_slice} are suppressed{hint}")
     if not (shown > 0).all():
-        raise JointPMFError(f"{what} is zero everywhere")
+        raise JointPMFError(f"{a_slice} is zero everywhere{hint}")
     if n_obs is not None:
         n_obs = _sizes_of(n_obs, shown.shape, what)
     is_counted = bool((table[is_known] == np.floor(table[is_known])).all())
@@ -212,7 +238,9 @@ def parts_of(
             f"the published cells of {what} sum to {shown.max():g}, but n_obs is {total.max():g}"
         )
     parts = table / np.expand_dims(total, others)
-    return Parts(parts, total, is_complete if n_obs is None else np.ones(shown.shape, bool))
+    if n_obs is None:
+        return Parts(parts, total if is_counted else None, is_complete)
+    return Parts(parts, total, np.ones(shown.shape, bool))
 
 
 def _noisy_parts(
