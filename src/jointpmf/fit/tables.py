@@ -54,6 +54,10 @@ _SAME, _SAME_PART = 1e-4, 0.5
 """Nats from their average up to which fits are the same model, and as part of what sampling leaves
 uncertain: half a nat for each parameter, over all rows."""
 
+_NOISY = 0.03
+"""Nats of a row by which a fit is expected to miss the truth, beyond which fits are averaged even
+if the tables determine the model: an average is then nearer to it than the best fit."""
+
 _EQUAL, _LEAST, _MOST = 3.0, 1e-6, 1e-3
 """Nats of a table by which fits differ that are as good as each other, where one model is sought;
 and what that is per row of a table, at least and at most."""
@@ -85,9 +89,9 @@ _PATIENCE, _FLAT = 2, 0.2
 """Ranks in a row that are not better, after which no larger one is tried; and the part of the
 optimism by which a rank may be worse and is still as good."""
 
-_N_TRIED, _N_DRAWN, _DRAWN_RANK = 2, 2, 32
-"""To choose the rank: starts of each, how often tables are drawn, and the rank of the model that
-they are drawn from."""
+_N_TRIED, _N_DRAWN, _DRAWN_RANK, _N_INDEPENDENT = 2, 2, 32, 4
+"""To choose the rank: starts of each, how often tables are drawn, the rank of the model that they
+are drawn from, and how often they are drawn from independent variables if rank 1 seems best."""
 
 _MOST_DRAWS = 100
 """How often the levels of components are drawn that avoid what is impossible."""
@@ -142,7 +146,7 @@ class CellFit:
                 "averaged; jointpmf.identifiability says more",
                 self.fit.rank,
             )
-        elif self.n_average is None:
+        elif self.n_average is None and self._expected_miss(marginals) < _NOISY:
             found = self._settling(marginals, cells)._one_model(marginals, cells, generator)
             if found is not None:
                 return found
@@ -159,8 +163,9 @@ class CellFit:
             self._candidates(cells, starts, _SETTLING),
             lambda so_far: len(list(so_far.near_best(equal))) > 1,
         )
-        is_same, best = self._is_same(marginals), trials.best.pmf
-        agreed = [other for other in trials.solutions if is_same(best, other.pmf)]
+        best, far = trials.best, max(_SAME, _SAME_PART * self._expected_miss(marginals))
+        others = (other for other in trials.solutions if other is not best)
+        agreed = [best, *(o for o in others if spread_of([best.pmf, o.pmf]) < far)]
         if len(agreed) > 1 or isinstance(self.fit.start, JointPMF) or trials.is_stopped:
             return concluded(partial(self._settled, trials, agreed, marginals, cells))
         return None
@@ -179,12 +184,11 @@ class CellFit:
         )
         return concluded(partial(self._averaged, trials, cells, tolerance))
 
-    def _is_same(self, marginals: MarginalSet) -> Callable[[JointPMF, JointPMF], bool]:
-        """Return what tells whether two fits are the same model, as far as counts can tell."""
+    def _expected_miss(self, marginals: MarginalSet) -> float:
+        """Return how far sampling leaves a fit from the truth: half a nat for each parameter."""
         n_rows = max((m.n_rows for m in marginals if m.n_rows is not None), default=np.inf)
-        n_parameters = self.fit.rank * (1 + sum(size - 1 for size in marginals.domain.sizes))
-        most = max(_SAME, _SAME_PART * n_parameters / (2 * n_rows))
-        return lambda first, second: first is second or spread_of([first, second]) < most
+        n_parameters = self.fit.rank * (1 + sum(size - 1 for size in marginals.domain.sizes)) - 1
+        return n_parameters / (2 * n_rows)
 
     def _settling(self, marginals: MarginalSet, cells: TableCells) -> CellFit:
         """Return how one model is sought: to the end."""
@@ -334,9 +338,39 @@ class CellFit:
             scores = np.add(costs, optimisms)
             if len(scores) - 1 - int(scores.argmin()) >= _PATIENCE:
                 break
+        if scores[0] == scores.min() and self._shows_dependence(marginals, cells, costs, generator):
+            scores[0] = np.inf
         best = int(scores.argmin())
         near = np.flatnonzero(scores <= scores[best] + max(_FLAT * optimisms[best], 1e-9))
         return _RANKS[best if decided(marginals, _RANKS[best]) is not False else near[-1]]
+
+    def _shows_dependence(
+        self,
+        marginals: MarginalSet,
+        cells: TableCells,
+        costs: Sequence[float],
+        generator: np.random.Generator,
+    ) -> bool:
+        """Tell whether two components gain more than they would if all were independent."""
+        if len(costs) < 2 or not marginals.is_counted:
+            return False
+        one, two = (
+            replace(self, fit=replace(self.fit, rank=rank))._averaging(marginals, cells)
+            for rank in _RANKS[:2]
+        )
+        independent = Point(np.ones(1), cells.marginal[:, None])
+        model = _from_point(one.fit, cells, independent, Start("given")).pmf
+        gains = []
+        for drawn in _drawn(model, marginals, cells, generator, _N_INDEPENDENT):
+            found = [
+                _from_point(
+                    own.fit, drawn, *next(own._starts(drawn, marginals.exclusions, generator))
+                )
+                for own in (one, two)
+            ]
+            _check_not_stopped(*found)
+            gains.append(found[0].objective - found[1].objective)
+        return costs[0] - costs[1] > max(gains)
 
     def _large(
         self, marginals: MarginalSet, cells: TableCells, generator: np.random.Generator
@@ -371,12 +405,16 @@ def _check_not_stopped(*solutions: Solution) -> None:
 
 
 def _drawn(
-    pmf: JointPMF, marginals: MarginalSet, cells: TableCells, generator: np.random.Generator
+    pmf: JointPMF,
+    marginals: MarginalSet,
+    cells: TableCells,
+    generator: np.random.Generator,
+    times: int = _N_DRAWN,
 ) -> list[TableCells]:
-    """Return such tables of other people, drawn from a model."""
+    """Return such tables of other people, drawn from a model some times."""
     tables, found = marginals.measurements, []
     count = round(max(float(np.nansum(table.n_counted)) for table in tables))
-    for _ in range(_N_DRAWN):
+    for _ in range(times):
         codes = pmf.sample(count, random_state=generator, backend="codes")
         found.append(cells.counted([table.counted(codes, generator) for table in tables]))
     return found
