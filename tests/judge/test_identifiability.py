@@ -218,6 +218,11 @@ class TestTablesOfAnyKind:
             "percentages within levels, 1 with cells that were not published, of 4 variables"
         )
 
+    def test_noise_adds_no_words(self, truth):
+        tables = [jp.Marginal(m.names, m.table, 100, noise=0.1) for m in truth.marginals(2)]
+        known = jp.identifiability(jp.MarginalSet(truth.domain, tables), 2).known
+        assert known == "6 pairs of 4 variables"
+
     def test_bands_see_less_than_levels(self):
         truth = jp.random_pmf(domain_of(4, 4, 4), 2, 0)
         whole = truth.table()

@@ -140,3 +140,10 @@ class TestBands:
 def test_only_a_set_is_checked():
     with pytest.raises(jp.JointPMFError, match="must be a MarginalSet, not list"):
         check_tables([])
+
+
+def test_percentages_within_levels_alone_determine_no_rank():
+    """Nothing says how many people the levels have."""
+    domain = jp.Domain.of_sizes([3, 2])
+    shares = jp.Marginal(("x0", "x1"), [[0.2, 0.8], [0.5, 0.5], [0.6, 0.4]], given=["x0"])
+    assert "models of any rank: many fit" in str(check_tables(jp.MarginalSet(domain, [shares])))

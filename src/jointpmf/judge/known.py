@@ -95,8 +95,9 @@ def _kinds_in_words(known: MarginalSet) -> str:
         words = [f"{number} of them {kind}", *rest]
     elif words:
         words = [word.partition(" ")[2] for word in words]
-    parts = [" and ".join(counts), *words]
-    return f"{', '.join(parts)}, of {len(known.domain)} variables"
+    tables = " and ".join(counts)
+    about = f", {', '.join(words)}," if words else ""
+    return f"{tables}{about} of {len(known.domain)} variables"
 
 
 def _name_of(order: int, count: int) -> str:

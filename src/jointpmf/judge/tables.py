@@ -140,10 +140,8 @@ class TablesReport:
     def _rank_sentence(self, rank: int) -> str:
         if not self.is_largest:
             return f"whether models of a rank above {rank} are determined was not tried"
-        return (
-            f"models of a rank above {rank}: many fit the tables equally well, and the "
-            "answer is their average"
-        )
+        which = f"models of a rank above {rank}" if rank else "models of any rank"
+        return f"{which}: many fit the tables equally well, and the answer is their average"
 
     def _wishes(self) -> list[str]:
         found = []
