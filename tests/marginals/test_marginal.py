@@ -159,7 +159,11 @@ def test_what_looks_like_row_percentages(table, given):
         ),
         (
             lambda: jp.Marginal(("income", "sex"), [[0.5, 0.2], [0.5, 0.2]], given=["sex"]),
-            "sums to 0.4, neither to one nor to 100",
+            "sums to 0.4, not to 1",
+        ),
+        (
+            lambda: jp.Marginal(("a", "b"), [[45.5, 51.5], [40, 60], [30, 70]], given=["a"]),
+            "a slice of the table of 'a', 'b' sums to 97, not to 100",
         ),
         (lambda: jp.Marginal(("sex",), [np.nan, np.nan]), "all cells of the table of 'sex' are s"),
         (

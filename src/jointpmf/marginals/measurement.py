@@ -230,8 +230,9 @@ def parts_of(
     if unit is not None and (is_complete.any() or not is_counted):
         return Parts(table / unit, n_obs, np.ones(shown.shape, bool))
     if given and not is_counted:
-        worst = float(shown.flat[np.abs(np.log(shown)).argmax()])
-        raise JointPMFError(f"a slice of {what} sums to {worst:g}, neither to one nor to 100")
+        unit = 100 if np.median(shown) > 10 else 1
+        worst = float(shown.flat[np.abs(np.log(shown / unit)).argmax()])
+        raise JointPMFError(f"a slice of {what} sums to {worst:g}, not to {unit}")
     total = shown if n_obs is None else n_obs
     if (shown > total * (1 + 1e-6)).any() or (is_complete & (shown < total * (1 - 1e-6))).any():
         raise JointPMFError(
