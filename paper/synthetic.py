@@ -121,8 +121,9 @@ def run_once(run: Run, max_iter: int) -> Outcome:
     for name, options in METHODS.items():
         budget: dict[str, Any] = {"max_iter": max_iter, "tol": 0} if name == "AO-ADMM" else {}
         begin = time.perf_counter()
+        seed = 20_000 + run.number
         solution = jp.fit_marginals(
-            marginals, run.rank, random_state=20_000 + run.number, **options, **budget
+            marginals, run.rank, loss="squares", random_state=seed, **options, **budget
         )
         figures[f"seconds {name}"] = time.perf_counter() - begin
         figures[f"factor {name}"] = jp.factor_error(truth, solution.pmf)

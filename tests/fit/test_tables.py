@@ -355,3 +355,30 @@ def test_noise_says_how_much_a_table_of_unknown_size_counts_for():
     found = fitted([table, others], loss="auto", search=jp.Search(n_average=1))
     errors = [((seen - p) / noise) ** 2 for p in (found.pmf.marginal(names).table(), truth)]
     assert errors[0].sum() < errors[1].sum()
+
+
+def test_no_rank_is_tried_that_no_joint_needs():
+    domain = jp.Domain.of_sizes([2, 3])
+    table = jp.Marginal(("x0", "x1"), [[100, 20, 30], [10, 200, 40]])
+    solution = jp.fit_marginals(jp.MarginalSet(domain, [table]), random_state=0)
+    assert solution.pmf.rank == 2 * solution.n_averaged
+
+
+def test_never_one_component_where_few_tables_show_dependence():
+    rows = TRUTH.sample(400, random_state=1)
+    tables = jp.MarginalSet.from_table(rows, 3, domain=DOMAIN)
+    solution = jp.fit_marginals(tables, random_state=0, max_iter=30)
+    assert solution.pmf.rank // solution.n_averaged > 1
+
+
+def test_one_component_where_all_are_independent():
+    free = jp.random_pmf(DOMAIN, 1, random_state=0).sample(2000, random_state=0)
+    tables = jp.MarginalSet.from_table(free, 2, domain=DOMAIN)
+    assert jp.fit_marginals(tables, random_state=0).pmf.rank == 1
+
+
+def test_probabilities_that_leave_the_model_open_are_averaged():
+    pairs = TRUTH.marginals(2)
+    solution = jp.fit_marginals(pairs, 4, random_state=0, max_iter=300)
+    assert solution.n_averaged > 1
+    assert solution.residuals[0][1] < 1e-3

@@ -51,9 +51,9 @@ def fit_marginals(
     loss : {"auto", "squares", "likelihood", "gaussian"}
         Least squares on the cells, as in the paper, which is exact for exact probabilities; the
         likelihood of their counts, which takes tables of any kind; or that of counts with known
-        noise. By default gaussian where a table has noise, likelihood for counts and tables of
-        other kinds, squares for probabilities of all levels. By likelihood, the answer is the
-        average of several fits where the tables do not determine the model.
+        noise. By default gaussian where a table has noise, squares for probabilities of all levels
+        that determine the model, likelihood for all else. By likelihood, the answer is the average
+        of several fits where the tables do not determine the model.
     smoothing : float, optional
         By likelihood: pseudo-counts per level and component, on average. By default 0.1 for counts
         that determine the model, 0.03 for fits that are averaged.
@@ -98,7 +98,7 @@ def fit_marginals(
     search = checked_search(search)
     if loss == "auto":
         is_for_squares = method != "auto" or weighting is not None or validation is not None
-        loss = _usual_loss(marginals, is_for_squares)
+        loss = _usual_loss(marginals, is_for_squares, given_rank or 2)
     by_squares = loss == "squares"
     if by_squares:
         marginals = _whole_tables(marginals)
@@ -139,12 +139,20 @@ def fit_marginals(
     return replace(solution, source=FittedTo("marginals", n_marginals=len(marginals), loss=loss))
 
 
-def _usual_loss(marginals: MarginalSet, is_for_squares: bool) -> str:
-    """Return the loss that suits the tables, or the one that what else was asked for belongs to."""
+def _usual_loss(marginals: MarginalSet, is_for_squares: bool, rank: int) -> str:
+    """Return the loss that suits the tables, or the one that what else was asked for belongs to.
+
+    Squares are exact where tables are and determine the joint; elsewhere they find any of many.
+    """
+    from jointpmf.fit.tables import decided
+
     if any(marginal.noise is not None for marginal in marginals):
         return "gaussian"
-    is_exact = marginals.is_plain and not marginals.is_counted
-    return "squares" if is_exact or (is_for_squares and marginals.is_plain) else "likelihood"
+    if not marginals.is_plain or (marginals.is_counted and not is_for_squares):
+        return "likelihood"
+    has_joint = any(marginal.order == len(marginals.domain) for marginal in marginals)
+    is_open = not has_joint and decided(marginals, rank) is False
+    return "likelihood" if is_open and not is_for_squares else "squares"
 
 
 def _whole_tables(marginals: MarginalSet) -> MarginalSet:

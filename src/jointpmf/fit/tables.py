@@ -7,6 +7,7 @@ and yet are different models, their average meets them too and is nearer to maxi
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -89,9 +90,12 @@ _PATIENCE, _FLAT = 2, 0.2
 """Ranks in a row that are not better, after which no larger one is tried; and the part of the
 optimism by which a rank may be worse and is still as good."""
 
-_N_TRIED, _N_DRAWN, _DRAWN_RANK, _N_INDEPENDENT = 2, 2, 32, 4
+_N_TRIED, _N_DRAWN, _DRAWN_RANK, _N_INDEPENDENT = 2, 2, 32, 6
 """To choose the rank: starts of each, how often tables are drawn, the rank of the model that they
 are drawn from, and how often they are drawn from independent variables if rank 1 seems best."""
+
+_CLEAR = 1.2
+"""How many times the most that two components gain by chance they must gain, to show dependence."""
 
 _MOST_DRAWS = 100
 """How often the levels of components are drawn that avoid what is impossible."""
@@ -321,7 +325,7 @@ class CellFit:
             _check_not_stopped(tried[-1])
             drawn = _drawn(tried[-1].pmf, marginals, cells, generator)
         costs, optimisms = [], []
-        for rank in _RANKS:
+        for rank in (rank for rank in _RANKS if rank <= _largest_rank(cells.domain)):
             own = replace(self, fit=replace(self.fit, rank=rank))._averaging(marginals, cells)
             starts = own._starts(cells, marginals.exclusions, generator)
             trials: Trials[str] = Trials()
@@ -370,13 +374,14 @@ class CellFit:
             ]
             _check_not_stopped(*found)
             gains.append(found[0].objective - found[1].objective)
-        return costs[0] - costs[1] > max(gains)
+        return costs[0] - costs[1] > _CLEAR * max(gains)
 
     def _large(
         self, marginals: MarginalSet, cells: TableCells, generator: np.random.Generator
     ) -> Solution:
         """Return one fit of a large rank, from which people can be drawn."""
-        fit = replace(self.fit, rank=_DRAWN_RANK, start="random")
+        rank = min(_DRAWN_RANK, _largest_rank(cells.domain))
+        fit = replace(self.fit, rank=rank, start="random")
         own = replace(self, fit=fit)._averaging(marginals, cells)
         point, start = next(own._starts(cells, marginals.exclusions, generator))
         return _from_point(own.fit, cells, point, start)
@@ -396,6 +401,11 @@ class CellFit:
             _check_not_stopped(found)
             gains.append(cost_of(cells, pmf) - cost_of(cells, found.pmf))
         return 2 * float(np.mean(gains)) if gains else 0.0
+
+
+def _largest_rank(domain: Domain) -> int:
+    """Return the rank that any joint of a domain has, at most; two are always tried."""
+    return max(math.prod(domain.sizes) // max(domain.sizes), 2)
 
 
 def _check_not_stopped(*solutions: Solution) -> None:

@@ -144,13 +144,14 @@ class MarginalSet:
         return reordered
 
     def _warn_of_totals(self, marginal: Marginal) -> None:
-        """Warn of a level that has as many people as all others together, in every cell."""
+        """Warn of a first or last level that is the sum of all others, in every cell."""
         if not isinstance(marginal.table, np.ndarray) or marginal.table.ndim < 2:
             return
         for k, name in enumerate(marginal.names):
             table = np.moveaxis(marginal.table, k, 0)
             twice = np.abs(2 * table - table.sum(axis=0)) <= 2 * len(table) * marginal.slack + 1e-9
             is_total = twice.all(axis=tuple(range(1, table.ndim)))
+            is_total[1:-1] = False
             if len(table) > 2 and is_total.any() and np.count_nonzero(table[is_total]) > 1:
                 level = self.domain[name].levels[int(is_total.argmax())]
                 logger.warning(
