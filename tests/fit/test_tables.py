@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jointpmf as jp
-from jointpmf.fit.tables import spread_of
+from jointpmf.fit.table_points import spread_of
 
 DOMAIN = jp.Domain(
     [

@@ -41,7 +41,7 @@ def truth():
 
 def fit_kind(method, kind, **options):
     """Fit marginals of the truth of one kind, by default for long enough to be near the end."""
-    options = {"random_state": 0, "max_iter": 300, "search": RANDOM} | options
+    options = {"random_state": 0, "max_iter": 300, "search": RANDOM, "loss": "squares"} | options
     return jp.fit_marginals(TRUTH.marginals(**SETS[kind]), 3, method=method, **options)
 
 
@@ -89,6 +89,7 @@ class TestContract:
         renamed = jp.fit_marginals(
             jp.MarginalSet(domain, marginals),
             3,
+            loss="squares",
             method=method,
             search=RANDOM,
             random_state=0,

@@ -14,6 +14,7 @@ from jointpmf.fit.settings import Checkpoint, Search, checked_rank, checked_sear
 from jointpmf.fit.solution import Callback, FittedTo, Solution
 from jointpmf.fit.validation import judge_of_marginals, plain_validation
 from jointpmf.marginals.marginal_set import MarginalSet
+from jointpmf.pmf import JointPMF
 from jointpmf.solvers.least_squares import marginal_weights
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ def fit_marginals(
     search = checked_search(search)
     if loss == "auto":
         is_for_squares = method != "auto" or weighting is not None or validation is not None
-        loss = _usual_loss(marginals, is_for_squares, given_rank or 2)
+        is_one = isinstance(search.start, JointPMF)
+        loss = _usual_loss(marginals, is_for_squares, is_one, given_rank or 2)
     by_squares = loss == "squares"
     if by_squares:
         marginals = _whole_tables(marginals)
@@ -139,7 +141,7 @@ def fit_marginals(
     return replace(solution, source=FittedTo("marginals", n_marginals=len(marginals), loss=loss))
 
 
-def _usual_loss(marginals: MarginalSet, is_for_squares: bool, rank: int) -> str:
+def _usual_loss(marginals: MarginalSet, is_for_squares: bool, is_one: bool, rank: int) -> str:
     """Return the loss that suits the tables, or the one that what else was asked for belongs to.
 
     Squares are exact where tables are and determine the joint; elsewhere they find any of many.
@@ -151,8 +153,9 @@ def _usual_loss(marginals: MarginalSet, is_for_squares: bool, rank: int) -> str:
     if not marginals.is_plain or (marginals.is_counted and not is_for_squares):
         return "likelihood"
     has_joint = any(marginal.order == len(marginals.domain) for marginal in marginals)
-    is_open = not has_joint and decided(marginals, rank) is False
-    return "likelihood" if is_open and not is_for_squares else "squares"
+    if is_for_squares or is_one or has_joint:
+        return "squares"
+    return "likelihood" if decided(marginals, rank) is False else "squares"
 
 
 def _whole_tables(marginals: MarginalSet) -> MarginalSet:

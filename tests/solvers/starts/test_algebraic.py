@@ -250,7 +250,8 @@ def test_where_it_cannot_apply_the_start_is_random_and_the_reason_is_said(case, 
     sizes, rank, known, why = CANNOT[case]
     marginals = planted(sizes, rank, 0).marginals(**known)
     with caplog.at_level(logging.INFO, logger="jointpmf"):
-        solution = jp.fit_marginals(marginals, rank, search=jp.Search(start), random_state=0)
+        how = {"search": jp.Search(start), "loss": "squares"}
+        solution = jp.fit_marginals(marginals, rank, random_state=0, **how)
     assert solution.start.kind == "random"
     assert why in solution.start.reason
     assert any("random start" in line and why in line for line in caplog.messages)

@@ -1,0 +1,87 @@
+"""One fit to tables from a point, and what is measured of such fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jointpmf.data.codes import Codes
+from jointpmf.errors import JointPMFError
+from jointpmf.fit.solution import Solution, Start
+from jointpmf.mixing import average
+from jointpmf.point import Point
+from jointpmf.solvers import em
+from jointpmf.solvers.loop import iterate
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
+    from jointpmf.fit.likelihood import EMFit
+    from jointpmf.marginals.exclusions import Exclusions
+    from jointpmf.pmf import JointPMF
+    from jointpmf.solvers.table_cells import TableCells
+
+_SPREAD_ROWS = 500
+"""Rows of each fit by which it is told how far it is from the average."""
+
+_MOST_DRAWS = 100
+"""How often the levels of components are drawn that avoid what is impossible."""
+
+
+def from_point(fit: EMFit, cells: TableCells, point: Point, start: Start) -> Solution:
+    """Return the fit from a point; smoothing leaves its zeros alone."""
+    prior = fit.prior(cells)
+    if prior is not None and (point.factors == 0).any():
+        prior = prior * (point.factors > 0)
+    solver = em.EM(cells, fit.rank, prior)
+    return Solution.of(iterate(solver, point, fit.loop), cells.domain, start)
+
+
+def avoiding(
+    point: Point, cells: TableCells, exclusions: Exclusions, generator: np.random.Generator
+) -> Point:
+    """Return a point whose components avoid what is impossible, and allow what was counted."""
+    if not exclusions:
+        return point
+    rank = len(point.weights)
+    expectation = cells.expectation(rank)
+    for _ in range(_MOST_DRAWS):
+        allowed = exclusions.drawn(rank, cells.marginal, generator)
+        if allowed is not None:
+            found = normalised(Point(point.weights, point.factors * allowed), cells.domain)
+            if np.isfinite(expectation.counts(expectation.stack(found))[1]):
+                return found
+    raise JointPMFError(
+        f"rank {rank} is too small for {len(exclusions.cells)} impossible combinations, or they "
+        "contradict each other or the tables"
+    )
+
+
+def normalised(point: Point, domain: Domain) -> Point:
+    """Return a point whose columns sum to one."""
+    sums = np.add.reduceat(point.factors, domain.offsets[:-1], axis=0)
+    return Point(point.weights, point.factors / np.repeat(sums, domain.sizes, axis=0))
+
+
+def spread_of(pmfs: Sequence[JointPMF]) -> float:
+    """Return how far models are from their average: the mean KL divergence, in nats, on drawn rows.
+
+    Examples
+    --------
+    >>> import jointpmf as jp
+    >>> pmf = jp.random_pmf(jp.Domain.of_sizes([2, 3]), rank=2, random_state=0)
+    >>> spread_of([pmf, pmf])
+    0.0
+    """
+    mean, total = average(pmfs), 0.0
+    for pmf in pmfs:
+        rows = Codes(pmf.domain, pmf.sample(_SPREAD_ROWS, random_state=0, backend="codes"))
+        total += float((pmf.log_probability(rows) - mean.log_probability(rows)).mean())
+    return max(total / len(pmfs), 0.0)
+
+
+def cost_of(cells: TableCells, pmf: JointPMF) -> float:
+    """Return minus the mean log-likelihood of a row of the tables."""
+    expectation = cells.expectation(pmf.rank)
+    return -expectation.counts(expectation.stack(Point.of_pmf(pmf)))[1] / cells.total
