@@ -52,7 +52,7 @@ _SAME, _SAME_PART = 1e-4, 0.5
 """Nats from their average up to which fits are the same model, and as part of what sampling leaves
 uncertain: half a nat for each parameter, over all rows."""
 
-_NOISY = 0.03
+_NOISY = 0.02
 """Nats of a row by which a fit is expected to miss the truth, beyond which fits are averaged even
 if the tables determine the model: an average is then nearer to it than the best fit."""
 
