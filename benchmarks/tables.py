@@ -1,12 +1,14 @@
 """The joint distribution from tables alone, against what else does that: held-out rows and seconds.
 
 Tables are counted over the training rows of a real set: all pairs, all triples, or a fixed list of
-eight pairs and seven triples that hang together. Each method sees the tables and nothing else, with
-its defaults, in a process of its own. What is scored is the mean log-likelihood of the test rows
-without missing cells. Every model is mixed with 0.1 % of the product of the one-way marginals, so
-that zeros stay finite; their share is counted before. Seconds are those of the fit: without
-imports, and without what numba keeps compiled on disk; what JAX compiles anew for each set of
-tables is a part of mbi's.
+eight pairs and seven triples that hang together. A method sees the tables and nothing else, but for
+"from rows", which is `fit_rows` on the training rows themselves. Each has its defaults and its own
+process; "least squares" is `fit_marginals` with `loss="squares"`.
+
+What is scored is the mean log-likelihood of the test rows that have no missing cell. Every model is
+mixed with 0.1 % of the product of the one-way marginals, so that zeros stay finite; their share is
+counted before. Seconds are those of the fit: without imports, and without what numba keeps compiled
+on disk. What JAX compiles for each set of tables is a part of mbi's.
 
 Needs the folders `density`, `survey`, `latent-class` and `classification` in `JOINTPMF_DATA`; peers
 run by the interpreter that `JOINTPMF_PEERS` names. Results are written beside this file.
@@ -50,9 +52,9 @@ MIXED = {
 }  # fmt: skip
 """Positions of the variables of fifteen tables that hang together, drawn once."""
 
-OURS, SQUARES, PLAIN, MIXTURE = "jointpmf", "least squares", "IPF in numpy", "mbi mixture"
+OURS, SQUARES, MIXTURE = "jointpmf", "least squares", "mbi mixture"
 PEERS = ("ipfn", "humanleague ipf", "humanleague qisi", MIXTURE, "mbi field")
-METHODS = (OURS, SQUARES, PLAIN, *PEERS)
+METHODS = (OURS, SQUARES, "from rows", "IPF in numpy", *PEERS)
 COLUMNS = ["set", "tables", "method", "log-likelihood", "zeros", "seconds", "note"]
 
 Split = tuple[jp.Codes, jp.Codes]
@@ -146,7 +148,7 @@ def measured(
     lines = []
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch, "tables.npz")
-        write(path, known, train.n_rows, rows)
+        write(path, known, train, rows)
         for method in methods:
             found, seconds, note = fitted(method, path)
             mixed = (1 - INDEPENDENT_PART) * found + INDEPENDENT_PART * alone
@@ -165,11 +167,11 @@ def independent(train: jp.Codes, rows: np.ndarray) -> np.ndarray:
     return found
 
 
-def write(path: Path, known: jp.MarginalSet, total: int, rows: np.ndarray) -> None:
+def write(path: Path, known: jp.MarginalSet, train: jp.Codes, rows: np.ndarray) -> None:
     """Write the tables and the rows that a job is to score."""
     arrays: dict[str, Any] = {
         "sizes": known.domain.sizes,
-        "total": total,
+        "train": train.array,
         "rows": rows,
         "count": len(known),
     }
