@@ -127,6 +127,7 @@ def main() -> None:
     if not folder:
         print("tables: set JOINTPMF_DATA to a folder with density/nltcs.npz and the other sets")
         return
+    subprocess.run([sys.executable, str(HERE / "tables_job.py"), "warm up"], check=True)
     todo = [(name, which) for name in arguments.sets for which in SETS[name][1]]
     for name, which in track(todo, "tables"):
         train, test = SETS[name][0](Path(folder))
@@ -152,7 +153,8 @@ def measured(
         for method in methods:
             found, seconds, note = fitted(method, path)
             mixed = (1 - INDEPENDENT_PART) * found + INDEPENDENT_PART * alone
-            score = float(np.log(mixed).mean()), float((found <= 0).mean())
+            zeros = np.nan if note else float((found <= 0).mean())
+            score = float(np.log(mixed).mean()), zeros
             lines.append((name, which, method, *score, seconds, note))
     schema = dict(zip(COLUMNS, [pl.String] * 3 + [pl.Float64] * 3 + [pl.String], strict=True))
     return pl.DataFrame(lines, schema, orient="row")
@@ -254,7 +256,7 @@ def text(table: pl.DataFrame) -> str:
             "(`python -m benchmarks.tables`).",
             "",
             "Mean log-likelihood, nats per row; in brackets the share of test rows that the model "
-            "holds for impossible.",
+            "holds for impossible. —: there is no fit, or it was not measured.",
             "",
             *scores,
             "",

@@ -195,7 +195,7 @@ def measured(tables: Tables) -> tuple:
     return Domain(names, tables.sizes), measurements
 
 
-OURS = ("jointpmf", "least squares", "from rows")
+OURS, WARM_UP = ("jointpmf", "least squares", "from rows"), "warm up"
 
 METHODS: dict[str, Callable[[Tables], Found]] = {
     "jointpmf": ours,
@@ -210,16 +210,18 @@ METHODS: dict[str, Callable[[Tables], Found]] = {
 }
 
 
-def main(method: str, path: str, out: str) -> None:
+def main(method: str, path: str = "", out: str = "") -> None:
     """Fit, and write the probabilities of the rows and the seconds."""
     warnings.simplefilter("ignore")
+    if method in (*OURS, WARM_UP):
+        warm_up()
+    if method == WARM_UP:
+        return
     with np.load(path) as file:
         axes = [tuple(file[f"axes_{k}"].tolist()) for k in range(file["count"])]
         counts = [file[f"counts_{k}"] for k in range(file["count"])]
         tables = Tables(tuple(file["sizes"].tolist()), axes, counts, file["train"])
         rows = file["rows"]
-    if method in OURS:
-        warm_up()
     begin = time.perf_counter()
     found = METHODS[method](tables)
     seconds = time.perf_counter() - begin
