@@ -75,6 +75,7 @@ bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.latent_class
 	$(BIN)/python -m benchmarks.density
 	$(BIN)/python -m benchmarks.estimation
+	JOINTPMF_PEERS=.venv-peers/bin/python $(BIN)/python -m benchmarks.tables
 	$(BIN)/python -m benchmarks.conditional
 	$(BIN)/python -m benchmarks.imputation
 	$(BIN)/python -m benchmarks.classification
@@ -100,9 +101,10 @@ format: .venv/test
 		|| echo "axe-core could not be installed; the tests that need it are skipped."
 
 # What we are compared with has an environment of its own, and is never a dependency.
-.venv-peers/done:
+.venv-peers/done: Makefile
 	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check stepmix
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check \
+		stepmix ipfn humanleague mbi
 	touch $@
 
 clean:

@@ -103,6 +103,16 @@ def test_what_is_claimed_of_ratings_is_in_the_results():
     assert all(row.split("|")[3].strip() in text for row in rows)
 
 
+def test_what_is_claimed_of_tables_is_in_the_results():
+    results = (ROOT / "benchmarks/results/tables.md").read_text()
+    score = re.compile(r"−\d+\.\d{3}(?: \([\d.]+% zero\))?")
+    section = (DOCS / "benchmarks.md").read_text().split("## From tables alone")[1]
+    for text, least in (((DOCS / "tables_or_rows.md").read_text(), 40), (section, 9)):
+        claimed = score.findall(text)
+        assert len(claimed) >= least
+        assert set(claimed) <= set(score.findall(results))
+
+
 def test_the_file_format_names_all_that_the_command_writes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     jp.random_pmf(jp.Domain.of_sizes([2] * 4), 2, 0).sample(50, random_state=0).write_csv("t.csv")
