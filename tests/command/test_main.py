@@ -427,7 +427,7 @@ def test_a_model_remembers_from_which_tables_it_was_learned(three_pairs, tmp_pat
     assert code == 0, err
     about = read_about(model)
     assert json.loads(about["subsets"]) == [["x0", "x1"], ["x1", "x2"], ["x2", "x3"]]
-    assert (about["loss"], about["library"]) == ("squares", f"jointpmf {jp.__version__}")
+    assert (about["loss"], about["library"]) == ("likelihood", f"jointpmf {jp.__version__}")
     _, out, _ = inside("identify", model)
     assert out.startswith("From 3 pairs of 4 variables, rank 2 is not identifiable")
     _, out, _ = inside("identify", model, "--order", 3)
