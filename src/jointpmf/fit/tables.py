@@ -299,6 +299,8 @@ def decided(marginals: MarginalSet, rank: int) -> bool | None:
     domain, generator = marginals.domain, np.random.default_rng(0)
     if marginals.is_plain:
         subsets = sorted(set(marginals.subsets))
+        if rank > 1 and max(map(len, subsets)) < 3:
+            return False  # pairs never do (docs/math.md, What can be known)
         return is_determined(Curvature(domain, subsets, np.ones(len(subsets))), rank, generator)
     found = jacobian_rank(TableCurvature(domain, marginals.measurements), rank, None, generator)
     n_parameters = rank * (1 + sum(size - 1 for size in domain.sizes)) - 1
