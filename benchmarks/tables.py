@@ -262,7 +262,8 @@ def text(table: pl.DataFrame) -> str:
             "",
             "Seconds of a fit. Too large: its array of all variables, or of a clique, has more "
             "than 20 million cells. Refused: it takes no tables that disagree by a person, as "
-            "those of rows with missing cells do.",
+            "those of rows with missing cells do. A run with `--sets` or `--methods` replaces "
+            "only its own cells, so compare seconds only within a run.",
             "",
             *times,
             "",
