@@ -382,3 +382,9 @@ def test_probabilities_that_leave_the_model_open_are_averaged():
     solution = jp.fit_marginals(pairs, 4, random_state=0, max_iter=300)
     assert solution.n_averaged > 1
     assert solution.residuals[0][1] < 1e-3
+
+
+def test_one_component_where_each_table_is_of_one_variable():
+    rows = TRUTH.sample(2000, random_state=0)
+    tables = jp.MarginalSet.from_table(rows, 1, domain=DOMAIN)
+    assert jp.fit_marginals(tables, random_state=0).pmf.rank == 1

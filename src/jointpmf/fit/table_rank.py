@@ -40,7 +40,8 @@ _N_TRIED, _N_DRAWN, _DRAWN_RANK, _N_INDEPENDENT = 2, 2, 32, 6
 are drawn from, and how often they are drawn from independent variables if rank 1 seems best."""
 
 _CLEAR = 1.2
-"""How many times the most that two components gain by chance they must gain, to show dependence."""
+"""How many times the most that two components gain by chance they must gain, to show dependence;
+one nat of all tables together at least."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,13 @@ class RankSearch:
                 break
         if not np.isfinite(scores).any():
             raise JointPMFError("the impossible combinations contradict each other or the tables")
-        if scores[0] == scores.min() and self._shows_dependence(costs):
+        flat = max(_FLAT * optimisms[int(scores.argmin())], 1e-9)
+        if scores[0] <= scores.min() + flat:
+            if not self._shows_dependence(costs):
+                return 1
             scores[0] = np.inf
         best = int(scores.argmin())
-        near = np.flatnonzero(scores <= scores[best] + max(_FLAT * optimisms[best], 1e-9))
+        near = np.flatnonzero(scores <= scores[best] + flat)
         return _RANKS[best if is_decided(_RANKS[best]) else near[-1]]
 
     def _with_rank(self, rank: int) -> CellFit:
@@ -118,7 +122,7 @@ class RankSearch:
             found = [self._one_fit(rank, drawn) for rank in (1, 2)]
             _check_not_stopped(*found)
             gains.append(found[0].objective - found[1].objective)
-        return costs[0] - costs[1] > _CLEAR * max(gains)
+        return costs[0] - costs[1] > max(_CLEAR * max(gains), 1 / self.cells.total)
 
     def _drawn(self, pmf: JointPMF, times: int) -> list[TableCells]:
         """Return such tables of other people, drawn from a model some times."""
