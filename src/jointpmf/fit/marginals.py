@@ -15,6 +15,7 @@ from jointpmf.fit.solution import Callback, FittedTo, Solution
 from jointpmf.fit.validation import judge_of_marginals, plain_validation
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.pmf import JointPMF
+from jointpmf.solvers.jacobian import count_equations
 from jointpmf.solvers.least_squares import marginal_weights
 
 if TYPE_CHECKING:
@@ -146,8 +147,6 @@ def _usual_loss(marginals: MarginalSet, is_for_squares: bool, is_one: bool, rank
 
     Squares are exact where tables are and determine the joint; elsewhere they find any of many.
     """
-    from jointpmf.fit.tables import decided
-
     if any(marginal.noise is not None for marginal in marginals):
         return "gaussian"
     if not marginals.is_plain or (marginals.is_counted and not is_for_squares):
@@ -155,7 +154,15 @@ def _usual_loss(marginals: MarginalSet, is_for_squares: bool, is_one: bool, rank
     has_joint = any(marginal.order == len(marginals.domain) for marginal in marginals)
     if is_for_squares or is_one or has_joint:
         return "squares"
-    return "likelihood" if decided(marginals, rank) is False else "squares"
+    return "likelihood" if _is_surely_open(marginals, rank) else "squares"
+
+
+def _is_surely_open(marginals: MarginalSet, rank: int) -> bool:
+    """Tell whether tables cannot determine a model: only pairs, or fewer numbers than it has."""
+    sizes, subsets = marginals.domain.sizes, marginals.subsets
+    n_parameters = rank * (1 + sum(size - 1 for size in sizes)) - 1
+    is_pairs = rank > 1 and max(map(len, subsets)) < 3
+    return is_pairs or n_parameters > count_equations(marginals.domain, subsets)
 
 
 def _whole_tables(marginals: MarginalSet) -> MarginalSet:
