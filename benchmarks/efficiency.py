@@ -24,9 +24,9 @@ from benchmarks.estimation import (
     N_TRUTHS,
     RANK,
     RESULTS,
-    SIZES,
     holed,
     planted,
+    text_of_means,
     with_one_row,
 )
 
@@ -74,26 +74,9 @@ def ratios(seed: int) -> list[tuple[int, int, str, float]]:
 
 
 def text(table: pl.DataFrame) -> str:
-    """Return means and standard errors as a table."""
-    methods = [*METHODS, LIMIT]
-    lines = [
-        "# KL(truth ‖ fit) over the Cramér–Rao bound of the rows: mean ± standard error",
-        "",
-        f"{len(SIZES)} variables of {SIZES[0]} levels, rank {RANK}, {MISSING_PART:.0%} of the "
-        f"cells missing, {table['model'].n_unique()} models (`python -m benchmarks.efficiency`).",
-        "",
-        "| rows | " + " | ".join(methods) + " |",
-        "|---:|" + "---:|" * len(methods),
-    ]
-    for n_rows in N_ROWS:
-        cells = []
-        for method in methods:
-            chosen = table.filter(pl.col("rows") == n_rows, pl.col("method") == method)
-            ratio = chosen["ratio"].to_numpy()
-            error = ratio.std(ddof=1) / np.sqrt(len(ratio)) if len(ratio) > 1 else np.nan
-            cells.append(f"{ratio.mean():.3f} ± {error:.3f}")
-        lines.append(f"| {n_rows:,} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+    """Return means and standard errors of the ratios as a table."""
+    title = "KL(truth ‖ fit) over the Cramér–Rao bound of the rows: mean ± standard error"
+    return text_of_means(table, title, [*METHODS, LIMIT], "ratio", 3, "benchmarks.efficiency")
 
 
 if __name__ == "__main__":

@@ -139,13 +139,20 @@ def scores(truth: jp.JointPMF, rows: np.ndarray) -> np.ndarray:
 
 
 def text(table: pl.DataFrame) -> str:
-    """Return means and standard errors as a table."""
-    methods = [*METHODS, "Cramér–Rao"]
+    """Return means and standard errors of the divergences as a table."""
+    title = "KL(truth ‖ fit), nats: mean ± standard error over the models"
+    return text_of_means(table, title, [*METHODS, "Cramér–Rao"], "kl", 5, "benchmarks.estimation")
+
+
+def text_of_means(
+    table: pl.DataFrame, title: str, methods: list[str], column: str, digits: int, module: str
+) -> str:
+    """Return the mean and standard error of a column by rows and method, as a page."""
     lines = [
-        "# KL(truth ‖ fit), nats: mean ± standard error over the models",
+        f"# {title}",
         "",
         f"{len(SIZES)} variables of {SIZES[0]} levels, rank {RANK}, {MISSING_PART:.0%} of the "
-        f"cells missing, {table['model'].n_unique()} models (`python -m benchmarks.estimation`).",
+        f"cells missing, {table['model'].n_unique()} models (`python -m {module}`).",
         "",
         "| rows | " + " | ".join(methods) + " |",
         "|---:|" + "---:|" * len(methods),
@@ -153,8 +160,10 @@ def text(table: pl.DataFrame) -> str:
     for n_rows in N_ROWS:
         cells = []
         for method in methods:
-            kl = table.filter(pl.col("rows") == n_rows, pl.col("method") == method)["kl"].to_numpy()
-            cells.append(f"{kl.mean():.5f} ± {kl.std(ddof=1) / np.sqrt(len(kl)):.5f}")
+            chosen = table.filter(pl.col("rows") == n_rows, pl.col("method") == method)
+            found = chosen[column].to_numpy()
+            error = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else np.nan
+            cells.append(f"{found.mean():.{digits}f} ± {error:.{digits}f}")
         lines.append(f"| {n_rows:,} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from jointpmf.domain import Domain
     from jointpmf.pmf import JointPMF
 
 
@@ -26,3 +27,9 @@ class Point:
     def copy(self) -> Point:
         """Return a point that can be changed on its own."""
         return Point(self.weights.copy(), self.factors.copy())
+
+
+def columns_of_one(factors: np.ndarray, domain: Domain) -> np.ndarray:
+    """Return the factors of all variables with columns that sum to one."""
+    totals = np.add.reduceat(factors, domain.offsets[:-1], axis=0)
+    return factors / np.repeat(totals, domain.sizes, axis=0)

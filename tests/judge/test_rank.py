@@ -11,7 +11,8 @@ import jointpmf as jp
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.judge.bootstrap import BootstrapTest
 from jointpmf.judge.rank import RankCurve, RankScore
-from jointpmf.judge.summary import CRITERIA, information_criteria, n_free_parameters
+from jointpmf.judge.summary import CRITERIA, information_criteria
+from jointpmf.solvers.jacobian import n_free_parameters
 
 DOMAIN = jp.Domain.of_sizes([4, 3, 5, 3, 4, 4])
 

@@ -15,7 +15,7 @@ from jointpmf.fit.solution import Callback, FittedTo, Solution
 from jointpmf.fit.validation import judge_of_marginals, plain_validation
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.pmf import JointPMF
-from jointpmf.solvers.jacobian import count_equations
+from jointpmf.solvers.jacobian import is_surely_open
 from jointpmf.solvers.least_squares import marginal_weights
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def fit_marginals(
         Least squares on the cells, as in the paper, which is exact for exact probabilities; the
         likelihood of their counts, which takes tables of any kind; or that of counts with known
         noise. By default gaussian where a table has noise, squares for probabilities of all levels
-        that determine the model, likelihood for all else. By likelihood, the answer is the average
-        of several fits where the tables do not determine the model.
+        that may determine the model (pairs never do), likelihood for all else. By likelihood, the
+        answer is the average of several fits where the tables do not determine the model.
     smoothing : float, optional
         By likelihood: pseudo-counts per level and component, on average. By default 0.1 for counts
         that determine the model, 0.03 for fits that are averaged.
@@ -154,15 +154,8 @@ def _usual_loss(marginals: MarginalSet, is_for_squares: bool, is_one: bool, rank
     has_joint = any(marginal.order == len(marginals.domain) for marginal in marginals)
     if is_for_squares or is_one or has_joint:
         return "squares"
-    return "likelihood" if _is_surely_open(marginals, rank) else "squares"
-
-
-def _is_surely_open(marginals: MarginalSet, rank: int) -> bool:
-    """Tell whether tables cannot determine a model: only pairs, or fewer numbers than it has."""
-    sizes, subsets = marginals.domain.sizes, marginals.subsets
-    n_parameters = rank * (1 + sum(size - 1 for size in sizes)) - 1
-    is_pairs = rank > 1 and max(map(len, subsets)) < 3
-    return is_pairs or n_parameters > count_equations(marginals.domain, subsets)
+    is_open = is_surely_open(marginals.domain, marginals.subsets, rank)
+    return "likelihood" if is_open else "squares"
 
 
 def _whole_tables(marginals: MarginalSet) -> MarginalSet:

@@ -11,7 +11,7 @@ from jointpmf.data.codes import Codes
 from jointpmf.errors import JointPMFError
 from jointpmf.fit.solution import Solution, Start
 from jointpmf.mixing import average
-from jointpmf.point import Point
+from jointpmf.point import Point, columns_of_one
 from jointpmf.solvers import em
 from jointpmf.solvers.loop import iterate
 
@@ -60,8 +60,7 @@ def avoiding(
 
 def normalised(point: Point, domain: Domain) -> Point:
     """Return a point whose columns sum to one."""
-    sums = np.add.reduceat(point.factors, domain.offsets[:-1], axis=0)
-    return Point(point.weights, point.factors / np.repeat(sums, domain.sizes, axis=0))
+    return Point(point.weights, columns_of_one(point.factors, domain))
 
 
 def spread_of(pmfs: Sequence[JointPMF]) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +25,12 @@ from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
 from jointpmf.solvers.curvature import Curvature
 from jointpmf.solvers.efficient import can_step, efficient_step
-from jointpmf.solvers.jacobian import is_determined, jacobian_rank
+from jointpmf.solvers.jacobian import (
+    is_determined,
+    is_surely_open,
+    jacobian_rank,
+    n_free_parameters,
+)
 from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.solvers.loop import Status
 from jointpmf.solvers.starts.algebraic import algebraic_start
@@ -102,11 +107,12 @@ class CellFit:
     ) -> Solution:
         """Return the fit of a rank, or of the one that would predict other people's tables best."""
         cells = TableCells(marginals.domain, marginals.measurements)
+        is_decided = cache(partial(decided, marginals))
         if rank is None:
             tried: list[Solution] = []
             try:
                 search = RankSearch(self, marginals, cells, generator, tried)
-                rank = search.best(lambda rank: decided(marginals, rank) is not False)
+                rank = search.best(lambda rank: is_decided(rank) is not False)
             except KeyboardInterrupt:
                 if not tried:
                     raise
@@ -114,14 +120,17 @@ class CellFit:
                 return replace(best.stopped(), marginals=marginals)
             logger.info("rank %d is expected to predict such tables of other people best", rank)
         own = replace(self, fit=replace(self.fit, rank=rank))
-        found = own._of_rank(marginals, cells, generator)
+        found = own._of_rank(marginals, cells, generator, is_decided(rank))
         return replace(found, marginals=marginals)
 
     def _of_rank(
-        self, marginals: MarginalSet, cells: TableCells, generator: np.random.Generator
+        self,
+        marginals: MarginalSet,
+        cells: TableCells,
+        generator: np.random.Generator,
+        is_decided: bool | None,
     ) -> Solution:
         """Return the model that two starts find, or else an average."""
-        is_decided = decided(marginals, self.fit.rank)
         if is_decided is False:
             logger.warning(
                 "rank %d is not identifiable from these marginals, so that several fits are "
@@ -172,8 +181,7 @@ class CellFit:
     def _expected_miss(self, marginals: MarginalSet) -> float:
         """Return how far sampling leaves a fit from the truth: half a nat for each parameter."""
         n_rows = max((m.n_rows for m in marginals if m.n_rows is not None), default=np.inf)
-        n_parameters = self.fit.rank * (1 + sum(size - 1 for size in marginals.domain.sizes)) - 1
-        return n_parameters / (2 * n_rows)
+        return n_free_parameters(marginals.domain, self.fit.rank) / (2 * n_rows)
 
     def _settling(self, marginals: MarginalSet, cells: TableCells) -> CellFit:
         """Return how one model is sought: to the end."""
@@ -253,8 +261,7 @@ class CellFit:
         point = Point.of_pmf(pmf)
         prior = self.fit.prior(cells)
         ahead = efficient_step(marginals.domain, marginals.measurements, point, prior, _N_STEPS)
-        factors = np.split(ahead.factors, marginals.domain.offsets[1:-1])
-        return JointPMF(marginals.domain, ahead.weights, factors)
+        return JointPMF.at(ahead, marginals.domain)
 
     def _averaged(self, trials: Trials[str], cells: TableCells, tolerance: float) -> Solution:
         """Return the average of the fits that are as good as the best."""
@@ -299,12 +306,11 @@ def decided(marginals: MarginalSet, rank: int) -> bool | None:
     domain, generator = marginals.domain, np.random.default_rng(0)
     if marginals.is_plain:
         subsets = sorted(set(marginals.subsets))
-        if rank > 1 and max(map(len, subsets)) < 3:
-            return False  # pairs never do (docs/math.md, What can be known)
+        if is_surely_open(domain, subsets, rank):
+            return False
         return is_determined(Curvature(domain, subsets, np.ones(len(subsets))), rank, generator)
     found = jacobian_rank(TableCurvature(domain, marginals.measurements), rank, None, generator)
-    n_parameters = rank * (1 + sum(size - 1 for size in domain.sizes)) - 1
-    return None if found is None else found == n_parameters
+    return None if found is None else found == n_free_parameters(domain, rank)
 
 
 def _can_step(marginals: MarginalSet, rank: int) -> bool:

@@ -18,7 +18,13 @@ from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, seeded_generator, whole_number
 from jointpmf.judge.known import known_tables
 from jointpmf.point import Point
-from jointpmf.solvers.jacobian import Curved, are_all_seen, condition_number, jacobian_rank
+from jointpmf.solvers.jacobian import (
+    Curved,
+    are_all_seen,
+    condition_number,
+    jacobian_rank,
+    n_free_parameters,
+)
 
 if TYPE_CHECKING:
     from jointpmf.marginals.marginal_set import MarginalSet
@@ -166,7 +172,7 @@ def identifiability(
     point = None if pmf is None else Point.of_pmf(pmf)
     curvature, n_equations = tables.curvature, tables.n_equations
     per_component = 1 + sum(size - 1 for size in domain.sizes)
-    n_parameters = rank * per_component - 1
+    n_parameters = n_free_parameters(domain, rank)
     counting_bound = (n_equations + 1) // per_component
     found = jacobian_rank(curvature, rank, point, generator)
     identifiable = are_all_seen(found, n_parameters, n_equations)

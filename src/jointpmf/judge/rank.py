@@ -21,10 +21,11 @@ from jointpmf.fit.progress import in_stage, progress_bar, watched_loop
 from jointpmf.fit.settings import Likelihood, checked_objective
 from jointpmf.fit.validation import Judge, cells_of, drawn_rows, is_fraction, splitter
 from jointpmf.judge.larger import fit_larger
-from jointpmf.judge.summary import CRITERIA, information_criteria, n_free_parameters
+from jointpmf.judge.summary import CRITERIA, information_criteria
 from jointpmf.point import Point
 from jointpmf.rows.source import Table, check_table
 from jointpmf.rows.table import Rows, TableRows, log_likelihoods, mean_log_likelihood
+from jointpmf.solvers.jacobian import n_free_parameters
 from jointpmf.threads import one_blas_thread
 
 if TYPE_CHECKING:

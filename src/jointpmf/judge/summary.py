@@ -12,24 +12,14 @@ from scipy.special import entr
 from jointpmf.data.codes import checked_weights
 from jointpmf.data.decode import table_of
 from jointpmf.data.encode import encode
-from jointpmf.domain import MISSING, Domain, text_of
+from jointpmf.domain import MISSING, text_of
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.pmf import JointPMF
+from jointpmf.solvers.jacobian import n_free_parameters
 
 CRITERION_NAMES = {"aic": "AIC", "bic": "BIC", "abic": "aBIC", "caic": "CAIC"}
 CRITERIA = tuple(CRITERION_NAMES)
 """The information criteria; for all of them, smaller is better."""
-
-
-def n_free_parameters(domain: Domain, rank: int) -> int:
-    """Return the number of free parameters of a model: weights and columns sum to one.
-
-    Examples
-    --------
-    >>> n_free_parameters(Domain.of_sizes([2, 2, 3]), rank=2)
-    9
-    """
-    return rank - 1 + rank * sum(size - 1 for size in domain.sizes)
 
 
 def information_criteria(

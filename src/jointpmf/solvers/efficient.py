@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import nnls
 
-from jointpmf.point import Point
+from jointpmf.point import Point, columns_of_one
 from jointpmf.solvers.jacobian import positive_rank, whole_tangent
 from jointpmf.solvers.table_jacobian import Slice, SliceAtPoint, TableCurvature
 from jointpmf.solvers.table_noise import Projection, TableNoise
@@ -155,10 +155,7 @@ def _vector(point: Point) -> np.ndarray:
 def _feasible(vector: np.ndarray, domain: Domain, rank: int) -> Point:
     """Return the point of parameters whose sums are made one."""
     weights, factors = vector[:rank], vector[rank:].reshape(-1, rank)
-    totals = np.add.reduceat(factors, domain.offsets[:-1], axis=0)
-    return Point(
-        weights / weights.sum(), factors / np.repeat(totals, np.asarray(domain.sizes), axis=0)
-    )
+    return Point(weights / weights.sum(), columns_of_one(factors, domain))
 
 
 def observed_part(slices: Sequence[Slice], point: Point, domain: Domain) -> np.ndarray | None:

@@ -6,7 +6,7 @@ JᵀJ over the feasible directions has the same rank (docs/math.md, eq. 14).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import combinations
 from typing import TYPE_CHECKING, Protocol
 
@@ -48,6 +48,18 @@ class Curved(Protocol):
         """Return JᵀJ at a point."""
 
 
+def n_free_parameters(domain: Domain, rank: int) -> int:
+    """Return the number of free parameters of a model: weights and columns sum to one.
+
+    Examples
+    --------
+    >>> from jointpmf import Domain
+    >>> n_free_parameters(Domain.of_sizes([2, 2, 3]), rank=2)
+    9
+    """
+    return rank - 1 + rank * sum(size - 1 for size in domain.sizes)
+
+
 def can_be_decided(domain: Domain, rank: int) -> bool:
     """Tell whether a model is small enough for the rank of its Jacobian to be computed."""
     return rank * (1 + sum(domain.sizes)) <= _MAX_PARAMETERS
@@ -56,9 +68,18 @@ def can_be_decided(domain: Domain, rank: int) -> bool:
 def is_determined(curvature: Curvature, rank: int, generator: np.random.Generator) -> bool | None:
     """Tell whether the marginals see all parameters of a model; None if it is too large to tell."""
     domain = curvature.domain
-    n_parameters = rank * (1 + sum(size - 1 for size in domain.sizes)) - 1
     found = jacobian_rank(curvature, rank, None, generator)
+    n_parameters = n_free_parameters(domain, rank)
     return are_all_seen(found, n_parameters, count_equations(domain, curvature.subsets))
+
+
+def is_surely_open(domain: Domain, subsets: Collection[Subset], rank: int) -> bool:
+    """Tell whether whole tables cannot determine a model, without its Jacobian.
+
+    Pairs never do (docs/math.md, What can be known), nor do fewer numbers than it has parameters.
+    """
+    is_pairs = rank > 1 and max(map(len, subsets)) < 3
+    return is_pairs or n_free_parameters(domain, rank) > count_equations(domain, subsets)
 
 
 def jacobian_rank(

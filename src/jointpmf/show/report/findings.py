@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jointpmf.judge.identifiability import identifiability
-from jointpmf.judge.summary import n_free_parameters
 from jointpmf.show.report.cautions import cautions
 from jointpmf.show.report.comparison import comparison
 from jointpmf.show.text import whole_in
+from jointpmf.solvers.jacobian import n_free_parameters
 from jointpmf.solvers.loop import Status
 
 if TYPE_CHECKING:
