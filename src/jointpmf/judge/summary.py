@@ -110,6 +110,7 @@ class Summary:
 
         Examples
         --------
+        >>> from jointpmf import Domain
         >>> sure = JointPMF(Domain.of_sizes([2]), [0.25, 0.75], [np.eye(2)])
         >>> summary(sure, [[0], [1]]).to_frame().columns
         ['variable', 'level', 'component', 'weight', 'probability']
@@ -146,6 +147,7 @@ def summary(pmf: JointPMF, table: Any, sample_weight: Any = None) -> Summary:
 
     Examples
     --------
+    >>> from jointpmf import Domain
     >>> sure = JointPMF(Domain.of_sizes([2, 2]), [0.5, 0.5], [np.eye(2), np.eye(2)])
     >>> print(summary(sure, [[0, 0], [1, 1], [1, None], [0, 0]]))
     4 rows, rank 2, 5 parameters
