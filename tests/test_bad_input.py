@@ -15,6 +15,10 @@ from support.small_fits import settings
 
 DOMAIN = jp.Domain.of_sizes([2, 3], names=["a", "b"])
 PMF = jp.random_pmf(DOMAIN, rank=2, random_state=0)
+NAMED = PMF.reordered(names=["first", "second"])
+OWN = jp.random_pmf(
+    jp.Domain([jp.Variable("component", ("cpu", "disk", "fan")), *DOMAIN]), rank=2, random_state=0
+)
 ROWS = pl.DataFrame({"a": [0, 1, 1], "b": [2, 0, 1]})
 EVEN = np.full((2, 3), 1 / 6)
 ONE_SIDED = jp.JointPMF(DOMAIN, [1.0], [[[1.0], [0.0]], [[0.5], [0.5], [0.0]]])
@@ -566,7 +570,53 @@ WORDS = jp.random_pmf(jp.Domain([jp.Variable("vote", ("no", "yes"))]), rank=1, r
     ("likelihood negative", lambda: PMF.condition({"a": np.array([-1.0, 1.0])}), "'a' .*least 0"),
     ("likelihood NaN", lambda: PMF.condition({"a": np.array([np.nan, 1.0])}), "'a' .*finite"),
     ("likelihood of text", lambda: PMF.condition({"a": np.array(["x", "y"])}), "'a' .*numbers"),
+    ("unknown component", lambda: PMF.condition({"component": 2}), "'component' has no level 2"),
+    ("component below 0", lambda: PMF.condition({"component": -1}), "'component' has no level -1"),
+    (
+        "unknown component name",
+        lambda: NAMED.condition({"component": "c"}),
+        "no level 'c'.*'first'",
+    ),
+    ("number of no component", lambda: NAMED.condition({"component": {0, 2}}), "no level 2"),
+    (
+        "likelihood of components",
+        lambda: PMF.condition({"component": np.ones(3)}),
+        r"'component' must be 2 numbers",
+    ),
+    (
+        "a variable takes the component's name",
+        lambda: OWN.condition({"component": 2}),
+        "'component' has no level 2.*this model has a variable 'component'.*latent class",
+    ),
+    (
+        "a likelihood for a variable of the component's name",
+        lambda: OWN.condition({"component": np.ones(2)}),
+        "must be 3 numbers.*this model has a variable 'component'",
+    ),
+    (
+        "component asked for twice",
+        lambda: PMF.marginal(["component", "component"]),
+        "'component' twice",
+    ),
     ("evidence of no names", lambda: PMF.condition([("a", 0)]), "evidence"),
+    ("names of too many", lambda: PMF.reordered(names=["x", "y", "z"]), "each of 2 components"),
+    ("names of too few", lambda: PMF.reordered(names=["x"]), "each of 2 components, not .'x',"),
+    ("a name twice", lambda: PMF.reordered(names=["x", "x"]), "components names 'x' twice"),
+    ("a name that is empty", lambda: PMF.reordered(names=["x", " "]), "must be a text, not ' '"),
+    ("a name that is no text", lambda: PMF.reordered(names=["x", 1]), "must be a text, not 1"),
+    ("names as a text", lambda: PMF.reordered(names="xy"), "list of names, .*not 'xy'"),
+    ("names as a number", lambda: PMF.reordered(names=2), "list of names, .*not 2"),
+    ("order of another word", lambda: PMF.reordered("weight"), "'size', .* not 'weight'"),
+    ("order with one twice", lambda: PMF.reordered([0, 0]), r"0 to 1, each once, not \[0, 0\]"),
+    ("order of too few", lambda: PMF.reordered([1]), "0 to 1, each once"),
+    ("order of no components", lambda: PMF.reordered(["a", "b"]), "0 to 1, each once"),
+    ("order of booleans", lambda: PMF.reordered([False, True]), "0 to 1, each once"),
+    ("order as a number", lambda: PMF.reordered(1), "0 to 1, each once, not 1"),
+    (
+        "names of a model that is made",
+        lambda: jp.JointPMF(DOMAIN, PMF.weights, PMF.factors, ["x"]),
+        "each of 2 components",
+    ),
     ("evidence impossible", lambda: ONE_SIDED.condition({"a": 1}), "'a': 1.* probability zero"),
     ("evidence of no level", lambda: PMF.condition({"a": set()}), "'a'.* probability zero"),
     ("sample given", lambda: ONE_SIDED.sample(2, given={"b": 2}), "'b': 2.* probability zero"),

@@ -1,9 +1,11 @@
 """Model files: what goes in comes out, and nothing else gets in."""
 
 import datetime
+import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 import jointpmf as jp
-from jointpmf.model_file import read_about, write_model
+from jointpmf.model_file import domain_to_json, read_about, write_model
 
 
 @pytest.fixture
@@ -129,6 +131,48 @@ def test_the_format_can_be_read_as_its_description_says(pmf, tmp_path):
     np.testing.assert_array_equal(weights, pmf.weights)
     for mine, theirs in zip(pmf.factors, factors, strict=True):
         np.testing.assert_array_equal(mine, theirs)
+
+
+def test_names_of_components_come_back_and_old_files_have_none(pmf, tmp_path):
+    named = pmf.reordered([0, 1, 2], names=["ß", "two\nlines", "</b>"])
+    named.save(tmp_path / "named")
+    pmf.save(tmp_path / "plain")
+    assert jp.load(tmp_path / "named").component_names == named.component_names
+    assert jp.load(tmp_path / "plain").component_names is None
+    assert b"components" not in (tmp_path / "plain").read_bytes()
+
+
+def test_a_fit_keeps_the_names_of_its_components(tmp_path):
+    solution = jp.fit_rows([["rain", "wet"], ["sun", "dry"], ["sun", None]], rank=2, random_state=0)
+    named = replace(solution, pmf=solution.pmf.reordered(names=["bad", "good"]))
+    named.save(tmp_path / "m")
+    assert jp.load(tmp_path / "m").component_names == ("bad", "good")
+    assert read_about(tmp_path / "m")["rank"] == "2"
+
+
+def test_a_name_of_a_component_that_is_no_unicode_is_refused(pmf, tmp_path):
+    with pytest.raises(jp.JointPMFError, match="not Unicode"):
+        pmf.reordered(names=["a", "b", "\ud800"]).save(tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (["a"], "components in .*m cannot be read.*each of 3"),
+        (["a", "b", "a"], "names 'a' twice"),
+        (["a", "b", 3], "must be a text, not 3"),
+        (["a", "b", ""], "must be a text, not ''"),
+        ("abc", "list of names"),
+        (7, "list of names"),
+    ],
+)
+def test_a_file_with_bad_names_of_components_is_refused(pmf, tmp_path, names, says):
+    path = tmp_path / "m"
+    domain = json.loads(domain_to_json(pmf.domain))
+    tampered(pmf, path, domain=json.dumps({**domain, "components": names}))
+    with pytest.raises(jp.JointPMFError, match=says):
+        jp.load(path)
 
 
 def tampered(pmf, path, tensors=None, **metadata):

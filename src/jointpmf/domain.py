@@ -193,7 +193,7 @@ class Domain:
         if isinstance(sizes, str) or not isinstance(sizes, Iterable):
             raise JointPMFError(f"give a list of sizes, such as [2, 3], not {shown(sizes)}")
         sizes = [whole_number(size, "a size", 1) for size in sizes]
-        names = [f"x{n}" for n in range(len(sizes))] if names is None else _name_list(names)
+        names = [f"x{n}" for n in range(len(sizes))] if names is None else name_list(names)
         if len(names) != len(sizes):
             raise JointPMFError(f"there are {len(names)} names for {len(sizes)} sizes")
         return cls(
@@ -246,7 +246,7 @@ class Domain:
 
     def indices(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the positions of several variables; none may be named twice."""
-        names = _name_list(names)
+        names = name_list(names)
         positions = tuple(self.index(name) for name in names)
         check_distinct(names, "the list of variables")
         return positions
@@ -262,7 +262,8 @@ def check_is_domain(domain: object) -> None:
         raise JointPMFError(f"a domain must be a Domain, not {shown(domain)}")
 
 
-def _name_list(names: Iterable[str]) -> list[str]:
+def name_list(names: Iterable[str]) -> list[str]:
+    """Return names as a list, or raise if they are a text or nothing to list."""
     if isinstance(names, str):
         raise JointPMFError(f"give a list of names, such as [{names!r}], not the text {names!r}")
     if not isinstance(names, Iterable):

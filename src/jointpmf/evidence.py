@@ -12,6 +12,7 @@ import numpy as np
 from jointpmf.compiled.cells import listed_cells
 from jointpmf.compiled.panels import lanes_of, panel_width
 from jointpmf.compiled.posteriors import e_step, lift_subnormals, safe_cells, stack_of
+from jointpmf.components import COMPONENT, of_own_variable
 from jointpmf.errors import JointPMFError
 from jointpmf.probabilities import normalised
 from jointpmf.threads import row_blocks, run_all
@@ -71,7 +72,7 @@ def posterior(
     log_weights, factors = _logs(weights), list(factors)
     for name, given in evidence.items():
         n = domain.index(name)
-        joint = likelihood_of(domain.variables[n], given)[:, None] * factors[n]
+        joint = _likelihood(domain.variables[n], given, factors[n])[:, None] * factors[n]
         total = joint.sum(axis=0)
         log_weights = log_weights + _logs(total)
         # a component that the evidence excludes has weight zero; its column stays as it was
@@ -80,6 +81,17 @@ def posterior(
     if top == -np.inf:
         raise JointPMFError(f"the evidence {dict(evidence)!r} has probability zero")
     return normalised(np.exp(log_weights - top)), factors
+
+
+def _likelihood(variable: Variable, given: Any, factor: np.ndarray) -> np.ndarray:
+    """Return `likelihood_of`; its error says so where a variable takes the component's name."""
+    try:
+        return likelihood_of(variable, given)
+    except JointPMFError as error:
+        is_component = np.array_equal(factor, np.eye(factor.shape[1]))
+        if variable.name != COMPONENT or is_component:
+            raise
+        raise of_own_variable(error) from None
 
 
 def _logs(array: np.ndarray) -> np.ndarray:

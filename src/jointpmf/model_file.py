@@ -21,6 +21,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as tensors_in
 from safetensors.numpy import save
 
+from jointpmf.components import checked_names
 from jointpmf.domain import Domain, Variable
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.output import PathLike, atomic_output, reason_of
@@ -45,13 +46,22 @@ _TIMES: dict[str, Any] = {
 }
 
 
+_Model = tuple[Domain, np.ndarray, list[np.ndarray], tuple[str, ...] | None]
+
+
 class ModelFile(NamedTuple):
-    """What a model file holds: the model, and texts about how it was fitted."""
+    """What a model file holds: the model as `JointPMF` takes it, and texts on how it was fitted."""
 
     domain: Domain
     weights: np.ndarray
     factors: list[np.ndarray]
+    component_names: tuple[str, ...] | None
     about: dict[str, str]
+
+    @property
+    def model(self) -> _Model:
+        """All of it but the texts."""
+        return self[:-1]
 
 
 def write_model(
@@ -60,6 +70,7 @@ def write_model(
     weights: np.ndarray,
     factors: Sequence[np.ndarray],
     about: Mapping[str, str] | None = None,
+    component_names: Sequence[str] | None = None,
 ) -> None:
     """Write a model; the file appears whole or not at all.
 
@@ -67,7 +78,7 @@ def write_model(
     ----------
     path : path
         Where to.
-    domain, weights, factors
+    domain, weights, factors, component_names
         The model, as in `JointPMF`.
     about : mapping of str to str, optional
         How it was fitted, for people; `read_about` reads it.
@@ -82,7 +93,7 @@ def write_model(
     ...     read_about(path)
     {'method': 'guess'}
     """
-    content = model_bytes(domain, weights, factors, about)
+    content = model_bytes(domain, weights, factors, about, component_names)
     with atomic_output(path) as file:
         file.write(content)
 
@@ -92,6 +103,7 @@ def model_bytes(
     weights: np.ndarray,
     factors: Sequence[np.ndarray],
     about: Mapping[str, str] | None = None,
+    component_names: Sequence[str] | None = None,
 ) -> bytes:
     """Return the content of a model file.
 
@@ -106,7 +118,7 @@ def model_bytes(
     metadata = {
         "format": _FORMAT,
         "version": _VERSION,
-        "domain": domain_to_json(domain),
+        "domain": domain_to_json(domain, component_names),
         "about": json.dumps(_checked_about(about or {}), ensure_ascii=False),
     }
     metadata["checksum"] = _checksum(metadata, tensors)
@@ -145,8 +157,8 @@ def _checksum(metadata: Mapping[str, str], tensors: Mapping[str, np.ndarray]) ->
     return digest.hexdigest()
 
 
-def read_model(path: PathLike) -> tuple[Domain, np.ndarray, list[np.ndarray]]:
-    """Return the domain, weights and factors of a model file, all checked.
+def read_model(path: PathLike) -> _Model:
+    """Return the domain, weights, factors and component names of a model file, all checked.
 
     Examples
     --------
@@ -157,7 +169,7 @@ def read_model(path: PathLike) -> tuple[Domain, np.ndarray, list[np.ndarray]]:
     ...     read_model(path)[0].names
     ('one',)
     """
-    return read_model_file(path)[:3]
+    return read_model_file(path).model
 
 
 def read_about(path: PathLike) -> dict[str, str]:
@@ -258,12 +270,13 @@ def _parsed(content: bytes, name: PathLike) -> ModelFile:
     except (AttributeError, KeyError, TypeError, ValueError):  # a type that numpy does not have
         raise JointPMFError(f"{name} holds something else than float64 numbers") from None
     metadata = _metadata_of(content, name)
-    domain = _domain_of(metadata, name)
+    domain, spec = _domain_of(metadata, name)
     weights, factors = _checked_tensors(domain, tensors, name)
+    names = _names_of(spec, len(weights), name)
     about = _about_of(metadata, name)
     if metadata.get("checksum") != _checksum(metadata, tensors):
         raise JointPMFError(f"{name} was changed after it was written: its checksum is another")
-    return ModelFile(domain, weights, factors, about)
+    return ModelFile(domain, weights, factors, names, about)
 
 
 def _metadata_of(content: bytes, name: PathLike) -> dict[str, str]:
@@ -302,11 +315,20 @@ def _checked_tensors(
     return tensors["weights"], [tensors[key] for key in keys[1:]]
 
 
-def _domain_of(metadata: dict[str, str], name: PathLike) -> Domain:
+def _domain_of(metadata: dict[str, str], name: PathLike) -> tuple[Domain, dict[str, Any]]:
+    """Return the domain, and the JSON that it was read from."""
     try:
-        return _domain_from_json(metadata["domain"])
+        spec = json.loads(metadata["domain"])
+        return _domain_from_json(spec), spec
     except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise JointPMFError(f"the domain in {name} cannot be read: {_in_one_line(error)}") from None
+
+
+def _names_of(spec: dict[str, Any], rank: int, name: PathLike) -> tuple[str, ...] | None:
+    try:
+        return checked_names(spec.get("components"), rank)
+    except JointPMFError as error:
+        raise JointPMFError(f"the components in {name} cannot be read: {error}") from None
 
 
 def _about_of(metadata: dict[str, str], name: PathLike) -> dict[str, str]:
@@ -322,8 +344,8 @@ def _in_one_line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def domain_to_json(domain: Domain) -> str:
-    """Return a domain as the text that a model file holds.
+def domain_to_json(domain: Domain, component_names: Sequence[str] | None = None) -> str:
+    """Return a domain, with the components' names if they have any, as a model file holds it.
 
     Examples
     --------
@@ -339,7 +361,10 @@ def domain_to_json(domain: Domain) -> str:
         }
         for variable in domain
     ]
-    text = json.dumps({"variables": variables}, ensure_ascii=False, allow_nan=False)
+    spec: dict[str, Any] = {"variables": variables}
+    if component_names is not None:
+        spec["components"] = list(component_names)
+    text = json.dumps(spec, ensure_ascii=False, allow_nan=False)
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -347,7 +372,7 @@ def domain_to_json(domain: Domain) -> str:
     return text
 
 
-def _domain_from_json(text: str) -> Domain:
+def _domain_from_json(found: dict[str, Any]) -> Domain:
     return Domain(
         [
             Variable(
@@ -356,7 +381,7 @@ def _domain_from_json(text: str) -> Domain:
                 spec["values"],
                 None if spec["edges"] is None else tuple(map(float, spec["edges"])),
             )
-            for spec in json.loads(text)["variables"]
+            for spec in found["variables"]
         ]
     )
 

@@ -7,23 +7,28 @@ are closed, `marginal` and `condition`, and everything else follows from them.
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointpmf.compiled.posteriors import mix_rows
 from jointpmf.compiled.sampling import draw_levels
+from jointpmf.components import (
+    COMPONENT,
+    by_name,
+    checked_names,
+    checked_order,
+    component_variable,
+    means_component,
+)
 from jointpmf.data.codes import Codes
 from jointpmf.data.decode import decode, frame_of_rows
 from jointpmf.data.encode import encode
-from jointpmf.domain import Domain
+from jointpmf.domain import Domain, name_list
 from jointpmf.errors import JointPMFError, seeded_generator, whole_number
-from jointpmf.evidence import posterior, posterior_of_rows
+from jointpmf.evidence import posterior
 from jointpmf.model_file import read_model, write_model
 from jointpmf.most_likely import most_likely_codes
 from jointpmf.probabilities import (
@@ -34,20 +39,19 @@ from jointpmf.probabilities import (
     normalised,
     on_simplex,
 )
-from jointpmf.threads import one_blas_thread, row_blocks, run_all
+from jointpmf.row_queries import RowQueries
+from jointpmf.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.point import Point
     from jointpmf.predict.population import Population
 
-logger = logging.getLogger("jointpmf")
-
 _MEMORY_BUDGET = 2**30
 """Bytes that a table may take, unless the caller says otherwise."""
 
 
-class JointPMF:
+class JointPMF(RowQueries):
     """The joint probability mass function of several discrete variables.
 
     Parameters
@@ -58,6 +62,8 @@ class JointPMF:
         Probability of each component.
     factors : sequence of arrays of shape (size_n, rank)
         For each variable, a column per component: the probabilities of its levels.
+    component_names : sequence of str, optional
+        What the components (latent classes) are called; otherwise by their numbers, from 0.
 
     Examples
     --------
@@ -69,7 +75,13 @@ class JointPMF:
     [0.1, 0.9]
     """
 
-    def __init__(self, domain: Domain, weights: Any, factors: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        weights: Any,
+        factors: Sequence[Any],
+        component_names: Sequence[str] | None = None,
+    ) -> None:
         self.domain = domain
         self.weights = on_simplex(weights, "the weights")
         if self.weights.ndim != 1 or not len(self.weights):
@@ -81,8 +93,12 @@ class JointPMF:
             checked_factor(factor, variable, self.rank)
             for variable, factor in zip(domain, factors, strict=True)
         )
+        self.component_names = checked_names(component_names, self.rank)
         for array in (self.weights, *self.factors):
             array.setflags(write=False)
+
+    def _codes(self, rows: Any) -> Codes:
+        return encode(rows, self.domain)
 
     @classmethod
     def at(cls, point: Point, domain: Domain) -> JointPMF:
@@ -93,6 +109,11 @@ class JointPMF:
     def rank(self) -> int:
         """Number of components."""
         return len(self.weights)
+
+    @property
+    def component_labels(self) -> tuple[str, ...]:
+        """The components as people read them: their names, or else their numbers from 0."""
+        return self.component_names or tuple(map(str, range(self.rank)))
 
     def __repr__(self) -> str:
         """Name the variables and the rank."""
@@ -108,15 +129,61 @@ class JointPMF:
     def marginal(self, names: Iterable[str]) -> JointPMF:
         """Return the joint PMF of these variables only, in the order asked.
 
+        The component (latent class) is asked for by the name "component", as if it were a variable;
+        its levels are the components' names, or their numbers. Where a variable of the model is
+        called "component", that name means the variable, here and in evidence.
+
         Examples
         --------
         >>> pmf = random_pmf(Domain.of_sizes([2, 3, 4]), rank=2, random_state=0)
         >>> pmf.marginal(["x2", "x0"]).domain.sizes
         (4, 2)
+        >>> bool((pmf.marginal(["component"]).table() == pmf.weights).all())
+        True
         """
+        names = name_list(names)
+        if any(means_component(name, self.domain) for name in names):
+            return self._with_component().marginal(names)
         kept = self.domain.indices(names)
         domain = Domain(tuple(self.domain.variables[n] for n in kept))
-        return JointPMF(domain, self.weights, [self.factors[n] for n in kept])
+        factors = [self.factors[n] for n in kept]
+        return JointPMF(domain, self.weights, factors, self.component_names)
+
+    def _with_component(self) -> JointPMF:
+        """Return the joint PMF of the component and all variables."""
+        component = component_variable(self.rank, self.component_names)
+        factors = [np.eye(self.rank), *self.factors]
+        return JointPMF(
+            Domain((component, *self.domain)), self.weights, factors, self.component_names
+        )
+
+    def reordered(self, order: Any = "size", names: Sequence[str] | None = None) -> JointPMF:
+        """Return the same model with its components (latent classes) in another order.
+
+        Parameters
+        ----------
+        order : "size" or sequence of int
+            By decreasing weight, where equal ones keep their order; or the numbers of the
+            components, from 0, in the new order.
+        names : sequence of str, optional
+            What the components are called, in the new order. Without it they keep their names.
+
+        Examples
+        --------
+        >>> pmf = JointPMF(Domain.of_sizes([2]), [0.25, 0.75], [np.eye(2)])
+        >>> named = pmf.reordered(names=["often", "seldom"])
+        >>> named.weights.tolist(), named.component_names
+        ([0.75, 0.25], ('often', 'seldom'))
+        >>> named.condition({"component": "seldom"}).marginal(["x0"]).table().tolist()
+        [1.0, 0.0]
+        >>> named.reordered([1, 0]).component_names
+        ('seldom', 'often')
+        """
+        taken = checked_order(order, self.weights)
+        if names is None and self.component_names is not None:
+            names = [self.component_names[f] for f in taken]
+        factors = [factor[:, taken] for factor in self.factors]
+        return JointPMF(self.domain, self.weights[taken], factors, names)
 
     def condition(self, evidence: Mapping[str, Any]) -> JointPMF:
         """Return the joint PMF of the other variables, given the evidence.
@@ -125,20 +192,29 @@ class JointPMF:
         ----------
         evidence : mapping of name to level, levels or likelihood
             For each known variable: its level; or a set, list or tuple of levels it is one of; or
-            a numpy array with the likelihood of each of its levels.
+            a numpy array with the likelihood of each of its levels. The component may be given in
+            the same ways, by its name or number: `{"component": 2}`, see `marginal`.
 
         Examples
         --------
         >>> pmf = random_pmf(Domain.of_sizes([2, 3, 4]), rank=2, random_state=0)
         >>> pmf.condition({"x0": 1, "x2": {0, 3}}).domain.names
         ('x1',)
+        >>> pmf.condition({"component": 1}).weights.tolist()
+        [0.0, 1.0]
         """
         given = self._given(evidence)
         return given.marginal([name for name in self.domain.names if name not in evidence])
 
     def _given(self, evidence: Mapping[str, Any]) -> JointPMF:
         """Return the posterior over all variables, including those of the evidence."""
-        return JointPMF(self.domain, *posterior(self.domain, self.weights, self.factors, evidence))
+        if isinstance(evidence, Mapping) and any(means_component(k, self.domain) for k in evidence):
+            levels = by_name(evidence[COMPONENT], self.component_names)
+            given = self._with_component()._given({**evidence, COMPONENT: levels})
+            weights, factors = given.weights, given.factors[1:]
+        else:
+            weights, factors = posterior(self.domain, self.weights, self.factors, evidence)
+        return JointPMF(self.domain, weights, factors, self.component_names)
 
     def table(self, max_bytes: int = _MEMORY_BUDGET) -> np.ndarray:
         """Return all joint probabilities, one axis per variable.
@@ -256,117 +332,6 @@ class JointPMF:
         ]
         return MarginalSet._exact(self.domain, marginals)
 
-    def log_probability(self, rows: Any) -> np.ndarray:
-        """Return the log-probability of each row's observed cells; missing cells are summed out.
-
-        Examples
-        --------
-        >>> pmf = random_pmf(Domain.of_sizes([2, 3]), rank=2, random_state=0)
-        >>> pmf.log_probability(np.array([[-1, -1]])).round(12).tolist()
-        [0.0]
-        """
-        logs = self._posterior(self._codes(rows))[1]
-        impossible = np.flatnonzero(logs == -np.inf)
-        if len(impossible):
-            logger.warning(
-                "%d rows have probability zero, row %d first", len(impossible), impossible[0]
-            )
-        return logs
-
-    def probability(self, rows: Any) -> np.ndarray:
-        """Return the probability of each row's observed cells; missing cells are summed out.
-
-        Examples
-        --------
-        >>> coins = JointPMF(Domain.of_sizes([2, 2]), [1.0], [[[0.5], [0.5]], [[0.5], [0.5]]])
-        >>> coins.probability([[0, 1], [0, None]]).round(12).tolist()
-        [0.25, 0.5]
-        """
-        return np.exp(self.log_probability(rows))
-
-    def responsibilities(self, rows: Any) -> np.ndarray:
-        """Return, of shape (rows, rank), P(component | the row's observed cells).
-
-        A row of probability zero gets the weights, and a warning is logged.
-
-        Examples
-        --------
-        >>> sure = JointPMF(Domain.of_sizes([2, 2]), [0.3, 0.7], [np.eye(2), np.eye(2)])
-        >>> sure.responsibilities([[1, None], [None, None]]).tolist()
-        [[0.0, 1.0], [0.3, 0.7]]
-        """
-        return self._responsibilities(self._codes(rows), None)
-
-    def predict_proba(self, rows: Any, target: str) -> np.ndarray:
-        """Return, of shape (rows, size), P(target | the row's other observed cells).
-
-        The target's own cell is never used. A row whose other cells have probability zero gets
-        the target's marginal, and a warning is logged.
-
-        Examples
-        --------
-        >>> pmf = random_pmf(Domain.of_sizes([2, 3]), rank=2, random_state=0)
-        >>> pmf.predict_proba(np.array([[1, -1]]), "x1").sum(axis=1).round(12).tolist()
-        [1.0]
-        """
-        n = self.domain.index(target)
-        posterior = self._responsibilities(self._codes(rows), n)
-        mixed = np.empty((len(posterior), self.domain.sizes[n]))
-        run_all(
-            [
-                partial(mix_rows, posterior, self.factors[n], *ends, mixed)
-                for ends in row_blocks(len(posterior))
-            ]
-        )
-        return mixed
-
-    def expectation(self, rows: Any, target: str) -> np.ndarray:
-        """Return the expected value of the target given each row's other observed cells.
-
-        Examples
-        --------
-        >>> sure = JointPMF(Domain.of_sizes([2, 2]), [0.3, 0.7], [np.eye(2), np.eye(2)])
-        >>> sure.expectation([[1, None], [None, None]], "x1").round(12).tolist()
-        [1.0, 0.7]
-        """
-        values = self.domain[target].values
-        if values is None:
-            raise JointPMFError(f"the levels of {target!r} have no numeric values to average")
-        return (self.predict_proba(rows, target) * np.array(values)).sum(axis=1)
-
-    def mode(self, rows: Any, target: str) -> np.ndarray:
-        """Return the most likely level of the target given each row's other observed cells.
-
-        Examples
-        --------
-        >>> sure = JointPMF(Domain.of_sizes([2, 2]), [0.3, 0.7], [np.eye(2), np.eye(2)])
-        >>> sure.mode([[0, None], [None, None]], "x1").tolist()
-        [0, 1]
-        """
-        levels = np.empty(self.domain[target].size, object)
-        levels[:] = self.domain[target].levels
-        chosen = levels[self.predict_proba(rows, target).argmax(axis=1)]
-        kinds = {type(level) for level in levels}
-        return chosen.astype(kinds.pop()) if kinds in ({int}, {float}, {bool}, {str}) else chosen
-
-    def _codes(self, rows: Any) -> Codes:
-        return encode(rows, self.domain)
-
-    def _responsibilities(self, codes: Codes, target: int | None) -> np.ndarray:
-        posterior, logs = self._posterior(codes, target)
-        impossible = np.flatnonzero(logs == -np.inf)
-        if len(impossible):
-            logger.warning(
-                "%d rows have probability zero, row %d first; they are answered without evidence",
-                len(impossible),
-                impossible[0],
-            )
-        return posterior
-
-    def _posterior(self, codes: Codes, target: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        stacked = np.concatenate([np.zeros((0, self.rank)), *self.factors])
-        return posterior_of_rows(codes, self.weights, stacked, target)
-
     def sample(
         self,
         n: int,
@@ -381,7 +346,8 @@ class JointPMF:
         n : int
             How many rows.
         given : mapping of name to level, levels or likelihood, optional
-            Evidence as in `condition`; the rows hold those variables too.
+            Evidence as in `condition`; the rows hold those variables too. To draw components as
+            well, draw from `marginal(["component", …])`.
         random_state : int or numpy Generator, optional
             The same seed gives the same rows.
         backend : {"polars", "pandas", "pyarrow", "codes"}
@@ -444,7 +410,13 @@ class JointPMF:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a safetensors file, whole or not at all; `jointpmf.load` reads it."""
-        write_model(path, self.domain, self.weights, self.factors)
+        write_model(
+            path,
+            self.domain,
+            self.weights,
+            self.factors,
+            component_names=self.component_names,
+        )
 
     def explore(
         self, path: str | os.PathLike[str], model: str | os.PathLike[str] | None = None
@@ -465,7 +437,7 @@ class JointPMF:
         """
         from jointpmf.show.explorer.page import write_page
 
-        write_page(path, self.domain, self.weights, self.factors, model)
+        write_page(path, self, model)
 
 
 def load(path: str | os.PathLike[str]) -> JointPMF:

@@ -613,6 +613,41 @@ def test_answers_are_those_of_the_library(folder, inside):
     assert "and 17 less likely ones" in out
 
 
+def test_the_component_is_given_and_asked_for(tmp_path, inside):
+    pmf = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 3, 0)
+    named = pmf.reordered([0, 1, 2], names=["a", "b", "c"])
+    for model, text in [(pmf, "component=0|2"), (named, "component=a|c")]:
+        model.save(tmp_path / "m")
+        code, out, err = inside("query", tmp_path / "m", "--of", "x1", "--given", text, "--json")
+        assert code == 0, err
+        shares = [row["probability"] for row in json.loads(out)["distribution"]]
+        expected = pmf.condition({"component": {0, 2}}).marginal(["x1"]).table()
+        np.testing.assert_allclose(shares, expected, atol=1e-12)
+    given = ["--of", "component", "--given", "x0=1"]
+    code, out, _ = inside("query", tmp_path / "m", *given, "--json")
+    said = [
+        (row["levels"]["component"], row["probability"]) for row in json.loads(out)["distribution"]
+    ]
+    assert [name for name, _ in said] == ["a", "b", "c"]
+    expected = pmf.responsibilities([[1, None]])[0]
+    np.testing.assert_allclose([share for _, share in said], expected, atol=1e-12)
+    pmf.save(tmp_path / "m")
+    code, out, _ = inside("query", tmp_path / "m", *given)
+    assert code == 0
+    assert "mean" not in out
+    code, _, err = inside("query", tmp_path / "m", "--of", "x1", "--given", "component=3")
+    assert code == 2
+    assert "'component' has no level '3'" in err
+    assert "latent class" not in err
+    code, out, _ = inside("sample", tmp_path / "m", "--given", "component=1", "-n", 2)
+    assert out.splitlines()[0] == "x0,x1"
+    own = jp.Domain([jp.Variable("component", ("cpu", "disk")), jp.Variable("ok", ("no", "yes"))])
+    jp.random_pmf(own, 3, 0).save(tmp_path / "m")
+    code, _, err = inside("query", tmp_path / "m", "--of", "ok", "--given", "component=2")
+    assert code == 2
+    assert "has a variable 'component'" in " ".join(err.split())
+
+
 def test_levels_are_matched_by_their_text(tmp_path, inside):
     import datetime
 

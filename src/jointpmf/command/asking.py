@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,7 +35,8 @@ def query(
         list[str],
         typer.Option(
             metavar="NAME",
-            help="A variable to ask for; several give their joint distribution.",
+            help="A variable to ask for; several give their joint distribution. "
+            "'component' is the model's component.",
             show_default=False,
         ),
     ],
@@ -45,11 +46,10 @@ def query(
 ) -> None:
     """Print the distribution of some variables, given what is known of others."""
     from jointpmf.command.printing import Answer
-    from jointpmf.domain import evidence_of
 
     pmf = read_pmf(model)
-    pmf.domain.indices(of)
-    evidence = evidence_of(pmf.domain, given or [])
+    pmf.marginal(of)  # raises now if there is no such variable
+    evidence = _evidence(pmf, given or [])
     for name in of:
         if name in evidence:
             raise JointPMFError(f"{name!r} is both asked for and given")
@@ -58,6 +58,21 @@ def query(
         print_json(answer.for_json())
     else:
         answer.show(console(), top)
+
+
+def _evidence(pmf: JointPMF, given: Sequence[str]) -> dict[str, list[Hashable]]:
+    """Return evidence from texts; the component is a variable among the others."""
+    from jointpmf.components import of_own_variable
+    from jointpmf.domain import evidence_of
+
+    if "component" not in pmf.domain:
+        return evidence_of(pmf.marginal([*pmf.domain.names, "component"]).domain, given)
+    try:
+        return evidence_of(pmf.domain, given)
+    except JointPMFError as error:
+        if any(text.strip().startswith("component") for text in given):
+            raise of_own_variable(error) from None
+        raise
 
 
 def sample(
@@ -70,11 +85,10 @@ def sample(
 ) -> None:
     """Draw rows from the model, given what is known."""
     from jointpmf.data.table_files import check_output, table_output
-    from jointpmf.domain import evidence_of
 
     check_output(output)
     pmf = read_pmf(model)
-    rows: pl.DataFrame = pmf.sample(n, evidence_of(pmf.domain, given or []) or None, seed)
+    rows: pl.DataFrame = pmf.sample(n, _evidence(pmf, given or []) or None, seed)
     with table_output(output, as_json) as write:
         write(rows)
     say(output, {"rows": n, "output": output}, f"{n} rows written to {output}.", as_json)

@@ -27,7 +27,7 @@ def read_pmf(path: str, data: str = "") -> JointPMF:
     from jointpmf.pmf import JointPMF
 
     check_stdin(path, data)
-    return JointPMF(*read_model(path)[:3])
+    return JointPMF(*read_model(path).model)
 
 
 def check_stdin(model: str, data: str) -> None:
@@ -49,8 +49,9 @@ def put_model(output: str, pmf: JointPMF, about: Mapping[str, str]) -> None:
     """Write a model to a file, or to stdout for "-"."""
     from jointpmf.model_file import model_bytes, write_model
 
+    model = pmf.domain, pmf.weights, pmf.factors
     if output == "-":
-        sys.stdout.buffer.write(model_bytes(pmf.domain, pmf.weights, pmf.factors, about))
+        sys.stdout.buffer.write(model_bytes(*model, about, pmf.component_names))
         sys.stdout.flush()
     else:
-        write_model(output, pmf.domain, pmf.weights, pmf.factors, about)
+        write_model(output, *model, about, pmf.component_names)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from jointpmf.command.console import console, say
-from jointpmf.command.models import check_stdin, read_model
+from jointpmf.command.models import check_stdin, read_model, read_pmf
 from jointpmf.command.options import (
     Data,
     Json,
@@ -42,8 +42,7 @@ def explore(
     # pages are shared: they should not tell where files are on this machine
     name = os.path.basename(source) if os.path.isabs(source) else source
     _check_page(output, is_opened, {"model": model})
-    found = read_model(model)
-    content = page_bytes(found.domain, found.weights, found.factors, name)
+    content = page_bytes(read_pmf(model), name)
     _put_page(content, output, {"output": output}, f"Written to {output}.", as_json, is_opened)
 
 

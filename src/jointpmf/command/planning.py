@@ -88,7 +88,7 @@ def _of_model(model: str, order: int | None, rank: int | None) -> tuple[Identifi
     from jointpmf.fit.about import LearnedFrom
 
     found = read_model(model)
-    pmf = JointPMF(*found[:3])
+    pmf = JointPMF(*found.model)
     learned = LearnedFrom.of(found.about, pmf.domain)
     notes = learned.notes(order)
     each = max(pmf.rank // learned.n_averaged, 1)

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from jointpmf.components import component_variable
 from jointpmf.domain import Domain, Variable, listing_of_texts, text_of
 from jointpmf.pmf import JointPMF
 from jointpmf.show.text import percent
@@ -85,6 +86,8 @@ class Answer(NamedTuple):
     def moments(self) -> tuple[float, float] | None:
         """Return the mean and the standard deviation of a single variable that has values."""
         (first, *others) = self.pmf.domain
+        if first == component_variable(self.pmf.rank, self.pmf.component_names):
+            return None  # its numbers only tell components apart
         if others or first.values is None or set(map(type, first.levels)) == {bool}:
             return None
         values, shares = np.array(first.values), self.pmf.table()

@@ -243,7 +243,8 @@ class Solution:
         """
         from jointpmf.model_file import write_model
 
-        write_model(path, self.pmf.domain, self.pmf.weights, self.pmf.factors, self.about)
+        pmf = self.pmf
+        write_model(path, pmf.domain, pmf.weights, pmf.factors, self.about, pmf.component_names)
 
     def report(
         self,

@@ -81,4 +81,6 @@ def with_unrated_items(pmf: JointPMF, ratings: Ratings) -> JointPMF:
     shares = np.bincount(known, minlength=len(ratings.scale)) / len(known)
     factor = np.tile(shares[:, None], pmf.rank)
     domain = Domain((*pmf.domain, *lacking))
-    return JointPMF(domain, pmf.weights, [*pmf.factors, *[factor] * len(lacking)])
+    return JointPMF(
+        domain, pmf.weights, [*pmf.factors, *[factor] * len(lacking)], pmf.component_names
+    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -26,6 +25,7 @@ from jointpmf.show.text import unicode_text
 if TYPE_CHECKING:
     from jointpmf.domain import Domain, Variable
     from jointpmf.output import PathLike
+    from jointpmf.pmf import JointPMF
 
 _SCRIPTS = (
     "model.js",
@@ -46,13 +46,7 @@ _AS_ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\
 """The characters in JSON that could end a script element or a line of a script."""
 
 
-def write_page(
-    path: PathLike,
-    domain: Domain,
-    weights: np.ndarray,
-    factors: Sequence[np.ndarray],
-    model: PathLike | None = None,
-) -> None:
+def write_page(path: PathLike, pmf: JointPMF, model: PathLike | None = None) -> None:
     """Write the page of a model; the file appears whole or not at all.
 
     The queries that the page shows as code read the file `model`, by default `path` with the suffix
@@ -60,16 +54,14 @@ def write_page(
     """
     if model is None:
         model = os.path.splitext(os.path.basename(checked_path(path)))[0] + ".safetensors"
-    content = page_bytes(domain, weights, factors, model)
+    content = page_bytes(pmf, model)
     with atomic_output(path) as file:
         file.write(content)
 
 
-def page_bytes(
-    domain: Domain, weights: np.ndarray, factors: Sequence[np.ndarray], model: PathLike
-) -> bytes:
+def page_bytes(pmf: JointPMF, model: PathLike) -> bytes:
     """Return the page of a model as it is written to a file."""
-    if not len(domain):
+    if not len(pmf.domain):
         raise JointPMFError("a model without variables cannot be explored")
     style = _source("page.css")
     script = "\n".join(['"use strict";', *map(_source, _SCRIPTS)])
@@ -78,9 +70,9 @@ def page_bytes(
         title=escaped(Path(model).stem, width=10**6),
         style=style,
         script=script,
-        description=_json(_description(domain, len(weights), unicode_text(os.fspath(model)))),
+        description=_json(_description(pmf, unicode_text(os.fspath(model)))),
         numbers=base64_text(
-            np.concatenate([weights, *map(np.ravel, factors)]).astype("<f8").tobytes()
+            np.concatenate([pmf.weights, *map(np.ravel, pmf.factors)]).astype("<f8").tobytes()
         ),
     )
     try:
@@ -99,9 +91,12 @@ def _json(content: Any) -> str:
     return text.translate(_AS_ESCAPES)
 
 
-def _description(domain: Domain, rank: int, model: str) -> dict[str, Any]:
-    variables = [_variable(variable, domain) for variable in domain]
-    return {"model": model, "rank": rank, "variables": variables}
+def _description(pmf: JointPMF, model: str) -> dict[str, Any]:
+    variables = [_variable(variable, pmf.domain) for variable in pmf.domain]
+    described: dict[str, Any] = {"model": model, "rank": pmf.rank, "variables": variables}
+    if pmf.component_names is not None:
+        described["components"] = pmf.component_names
+    return described
 
 
 def _variable(variable: Variable, domain: Domain) -> dict[str, Any]:

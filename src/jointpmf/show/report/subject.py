@@ -70,7 +70,7 @@ class Subject:
         """Return what a model file tells."""
         status = next((one for one in Status if one.value == found.about.get("status")), None)
         n_averaged = max(whole_in(found.about.get("averaged", "")) or 1, 1)
-        pmf = JointPMF(*found[:3])
+        pmf = JointPMF(*found.model)
         return cls(pmf, found.about, status, n_averaged=n_averaged, is_of_file=True)
 
     @property

@@ -38,7 +38,7 @@ class ComponentsView {
     const figures = (title, shares) =>
       element("tr", {}, lineHead(title), ...shares.map(numberCell));
     const after = (c) => (posterior.isPossible ? percent(posterior.weights[c]) : "–");
-    const heads = components.map((c) => headCell(String(c), number));
+    const heads = components.map((c) => headCell(textElement(model.components[c]), number));
     return [
       element("tr", {}, headCell("component"), ...heads),
       figures(

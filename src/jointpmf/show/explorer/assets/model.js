@@ -8,6 +8,7 @@ class Model {
   constructor(description, numbers) {
     this.file = description.model;
     this.rank = description.rank;
+    this.components = description.components ?? Array.from({ length: this.rank }, (_, c) => `${c}`);
     this.weights = numbers.subarray(0, this.rank);
     this.factors = numbers.subarray(this.rank);
     this.nLevels = 0;
