@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import entr
 
-from jointpmf.data.codes import checked_weights
+from jointpmf.data.codes import Codes, checked_weights
 from jointpmf.data.decode import table_of
 from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING, text_of
 from jointpmf.errors import JointPMFError, shown
+from jointpmf.fit.solution import Solution
+from jointpmf.judge.sizes import labels_and_codes, sizes_in
+from jointpmf.judge.text import aligned, shares_text
 from jointpmf.pmf import JointPMF
 from jointpmf.solvers.jacobian import n_free_parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jointpmf.judge.sizes import Sizes
 
 CRITERION_NAMES = {"aic": "AIC", "bic": "BIC", "abic": "aBIC", "caic": "CAIC"}
 CRITERIA = tuple(CRITERION_NAMES)
 """The information criteria; for all of them, smaller is better."""
+
+_ASSIGNED = "most likely"
+"""The column of a row's most likely component, beside those of the posteriors."""
 
 
 def information_criteria(
@@ -56,10 +68,14 @@ class Summary:
     aic, bic, abic, caic : float
         Information criteria; smaller is better.
     relative_entropy : float
-        How well the components separate: 1 if the component of every row is certain, 0 if the
-        rows say nothing about it.
+        How well the components (latent classes) separate, also called entropy R²: 1 if the
+        component of every row is certain, 0 if the rows say nothing about it.
     components : array of shape (rows,)
         The most likely component of each row, −1 for a row without any observed cell.
+    responsibilities : array of shape (rows, rank)
+        P(component | row), the posterior; for a row without any observed cell, the weights.
+    replication : str
+        How often the best optimum was found, if the summary is of a Solution.
     """
 
     pmf: JointPMF
@@ -72,21 +88,113 @@ class Summary:
     caic: float
     relative_entropy: float
     components: np.ndarray = field(repr=False)
+    responsibilities: np.ndarray = field(repr=False)
+    _table: tuple[Codes, np.ndarray | None] = field(repr=False, compare=False)
+    _source: Any = field(repr=False, compare=False)
+    replication: str = ""
 
     @property
     def criteria(self) -> dict[str, float]:
         """The information criteria by the names that people know them by."""
         return {label: getattr(self, name) for name, label in CRITERION_NAMES.items()}
 
+    @cached_property
+    def sizes(self) -> Sizes:
+        """How large the components are in all rows: by posterior, and by most likely component."""
+        return self._sizes(np.zeros(len(self.components), np.int64), ["all"], "")
+
+    @cached_property
+    def classification(self) -> np.ndarray:
+        """The classification table, of shape (rank, rank): mean posteriors by assigned component.
+
+        Row `f` is about the rows whose most likely component is `f`: the mean of their posteriors.
+        The nearer the diagonal is to one, the surer the assignment. NaN where there is no such row.
+        """
+        labels = range(self.pmf.rank)
+        return self._sizes(self.components, labels, "").by_posterior[: self.pmf.rank]
+
+    def sizes_by(self, column: Any) -> Sizes:
+        """Return how large the components (latent classes) are in groups of rows.
+
+        Parameters
+        ----------
+        column : str or array of shape (rows,)
+            What the groups are: a column of the table that was summarised, whether the model has
+            it or not, or a label for each row. Rows without a label are a group of their own, the
+            last. Weights count as in the summary, and rows without any observed cell do not count.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from jointpmf import Domain, Variable
+        >>> vote = Domain([Variable("vote", ("no", "yes"))])
+        >>> sure = JointPMF(vote, [0.25, 0.75], [np.eye(2)], ["against", "for"])
+        >>> people = pl.DataFrame({"vote": ["no", "yes", "yes"], "town": ["Bath", "Bath", "York"]})
+        >>> print(summary(sure, people).sizes_by("town"))
+        town rows against     for
+        Bath    2  50.0 %  50.0 %
+        York    1   0.0 % 100.0 %
+        """
+        labels, codes = labels_and_codes(column, self._source, self._table[0])
+        return self._sizes(codes, labels, column if isinstance(column, str) else "label")
+
+    def _sizes(self, codes: np.ndarray, labels: Sequence[Any], title: str) -> Sizes:
+        components = self.pmf.component_labels
+        return sizes_in(
+            self.responsibilities, self._weights, codes, labels, components=components, title=title
+        )
+
+    @property
+    def _weights(self) -> np.ndarray:
+        """What each row counts for: nothing if it has no observed cell."""
+        given = self._table[1]
+        return (self.components != MISSING) * (1.0 if given is None else given)
+
+    def posteriors(self, backend: str = "polars") -> Any:
+        """Return the posteriors as a frame: a row for each row of the table.
+
+        A column for each component (latent class) has P(component | row), and the column
+        `most likely` the most likely one, which is missing for a row without any observed cell.
+
+        Parameters
+        ----------
+        backend : {"polars", "pandas", "pyarrow"}
+            The kind of frame.
+
+        Examples
+        --------
+        >>> from jointpmf import Domain
+        >>> sure = JointPMF(Domain.of_sizes([2]), [0.25, 0.75], [np.eye(2)])
+        >>> summary(sure, [[1], [None]]).posteriors().rows()
+        [(0.0, 1.0, 1), (0.25, 0.75, None)]
+        >>> summary(sure, [[1], [None]]).posteriors().columns
+        ['component 0', 'component 1', 'most likely']
+        """
+        pmf = self.pmf
+        names = pmf.component_names or [f"component {f}" for f in range(pmf.rank)]
+        if _ASSIGNED in names:
+            raise JointPMFError(
+                f"a component is called {_ASSIGNED!r}, as is the column of most likely ones; "
+                "give it another name with reordered(names=…)"
+            )
+        columns: dict[str, Any] = dict(zip(names, self.responsibilities.T, strict=True))
+        levels = pmf.component_names or range(pmf.rank)
+        return table_of({**columns, _ASSIGNED: (levels, self.components)}, backend)
+
     def __str__(self) -> str:
         """Return the weights, the profile of every variable and the criteria as text."""
         pmf = self.pmf
-        heading = ["component", *(str(f) for f in range(pmf.rank))]
-        lines = [["weight", *_shares(pmf.weights)]]
+        heading = ["component", *pmf.component_labels]
+        lines = [
+            ["weight", *shares_text(pmf.weights)],
+            ["by posterior", *shares_text(self.sizes.by_posterior[0])],
+            ["by most likely", *shares_text(self.sizes.by_component[0])],
+            ["mean posterior", *shares_text(self.classification.diagonal())],
+        ]
         for variable, factor in zip(pmf.domain, pmf.factors, strict=True):
             lines.append([variable.name] + [""] * pmf.rank)
             for level, row in zip(variable.levels, factor, strict=True):
-                lines.append([f"  {level}", *_shares(row)])
+                lines.append([f"  {level}", *shares_text(row)])
         rows = f"{self.n_rows:g} rows, rank {pmf.rank}, {self.n_parameters} parameters"
         criteria = "  ".join(f"{label} {value:.2f}" for label, value in self.criteria.items())
         return "\n".join(
@@ -94,9 +202,10 @@ class Summary:
                 rows,
                 f"log-likelihood {self.log_likelihood:.4f}",
                 criteria,
-                f"relative entropy {self.relative_entropy:.3f}",
+                f"relative entropy (entropy R²) {self.relative_entropy:.3f}",
+                *([self.replication] if self.replication else []),
                 "",
-                *_aligned([heading, *lines]),
+                *aligned([heading, *lines]),
             ]
         )
 
@@ -117,10 +226,12 @@ class Summary:
         """
         pmf = self.pmf
         levels = [(v.name, text_of(level)) for v in pmf.domain for level in v.levels]
+        number = np.tile(np.arange(pmf.rank), len(levels))
+        component = number if pmf.component_names is None else (pmf.component_names, number)
         columns = {
             "variable": [name for name, _ in levels for _ in range(pmf.rank)],
             "level": [level for _, level in levels for _ in range(pmf.rank)],
-            "component": np.tile(np.arange(pmf.rank), len(levels)),
+            "component": component,
             "weight": np.tile(pmf.weights, len(levels)),
             "probability": np.concatenate([factor.ravel() for factor in pmf.factors]),
         }
@@ -133,13 +244,17 @@ class Summary:
         return summary_html(self)
 
 
-def summary(pmf: JointPMF, table: Any, sample_weight: Any = None) -> Summary:
+def summary(pmf: JointPMF | Solution, table: Any, sample_weight: Any = None) -> Summary:
     """Return the latent-class summary of a model on a table.
+
+    It tells the sizes of the components (latent classes) in three ways: their weights in the model;
+    the mean of the rows' posteriors; and the share of rows whose most likely component each is. The
+    mean posterior is that of these rows, and says how sure it is that they belong there.
 
     Parameters
     ----------
-    pmf : JointPMF
-        A fitted model.
+    pmf : JointPMF or Solution
+        A fitted model; of a Solution the summary also says how often its optimum was found.
     table : pandas, Polars or PyArrow table, array, or Codes
         The rows to compare it with, usually those it was fitted to.
     sample_weight : array of shape (rows,), optional
@@ -153,17 +268,23 @@ def summary(pmf: JointPMF, table: Any, sample_weight: Any = None) -> Summary:
     4 rows, rank 2, 5 parameters
     log-likelihood -2.7726
     AIC 15.55  BIC 12.48  aBIC -1.39  CAIC 17.48
-    relative entropy 1.000
+    relative entropy (entropy R²) 1.000
     <BLANKLINE>
-    component       0       1
-    weight     50.0 %  50.0 %
+    component            0       1
+    weight          50.0 %  50.0 %
+    by posterior    50.0 %  50.0 %
+    by most likely  50.0 %  50.0 %
+    mean posterior 100.0 % 100.0 %
     x0
-      0       100.0 %   0.0 %
-      1         0.0 % 100.0 %
+      0            100.0 %   0.0 %
+      1              0.0 % 100.0 %
     x1
-      0       100.0 %   0.0 %
-      1         0.0 % 100.0 %
+      0            100.0 %   0.0 %
+      1              0.0 % 100.0 %
     """
+    replication = ""
+    if isinstance(pmf, Solution):
+        replication, pmf = _replication(pmf), pmf.pmf
     if not isinstance(pmf, JointPMF):
         raise JointPMFError(f"a summary is of a JointPMF, not of {shown(pmf)}")
     codes = encode(table, pmf.domain)
@@ -184,7 +305,18 @@ def summary(pmf: JointPMF, table: Any, sample_weight: Any = None) -> Summary:
         **information_criteria(log_likelihood, n_parameters, n_rows),
         relative_entropy=_relative_entropy(posterior, weights),
         components=np.where(is_seen, posterior.argmax(axis=1), MISSING),
+        responsibilities=posterior,
+        _table=(codes, given),
+        _source=table.codes if isinstance(getattr(table, "codes", None), Codes) else table,
+        replication=replication,
     )
+
+
+def _replication(solution: Solution) -> str:
+    """Say how often the best optimum was found."""
+    if solution.n_starts == 1:
+        return "found by one start"
+    return f"found by {solution.n_agreed} of {solution.n_starts} starts"
 
 
 def _relative_entropy(posterior: np.ndarray, weights: np.ndarray) -> float:
@@ -205,21 +337,3 @@ def component_entropies(posterior: np.ndarray) -> np.ndarray:
     [0.0, 0.693]
     """
     return entr(posterior).sum(axis=1)
-
-
-def _shares(probabilities: np.ndarray) -> list[str]:
-    """Return percentages that line up in a column: all with one decimal, however small."""
-    return [f"{100 * p:.1f} %" for p in probabilities]
-
-
-def _aligned(lines: list[list[str]]) -> list[str]:
-    widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
-    return [
-        " ".join(
-            [
-                line[0].ljust(widths[0]),
-                *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True)),
-            ]
-        ).rstrip()
-        for line in lines
-    ]

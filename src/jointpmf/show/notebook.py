@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from jointpmf.domain import text_of
+from jointpmf.judge.text import shares_text
 from jointpmf.show.charts import bars, curve_html
 from jointpmf.show.html import Html, element, facts, fragment, html_table, joined, name_of
 from jointpmf.show.text import number_text, percent
@@ -33,12 +34,18 @@ _PROFILED, _LEVELS, _COMPONENTS = 12, 12, 12
 def pmf_html(pmf: JointPMF) -> str:
     """Return the first variables with their distributions, and the largest components."""
     n_variables = len(pmf.domain)
-    weights = ", ".join(map(percent, sorted(pmf.weights.tolist(), reverse=True)[:_WEIGHTS]))
+    largest = pmf.reordered()
+    shares = [percent(weight) for weight in largest.weights[:_WEIGHTS]]
+    if largest.component_names is None:
+        weights = joined(shares, ", ")
+    else:
+        pairs = zip(largest.component_names, shares, strict=False)
+        weights = joined([joined([name_of(name), " ", share]) for name, share in pairs], ", ")
     rest = pmf.rank - _WEIGHTS
     more = f" and {rest} smaller" if rest > 0 else ""
     parts = [
         _heading(f"JointPMF: {n_variables} variables, rank {pmf.rank}"),
-        element("p", f"Weights of the components: {weights}{more}."),
+        element("p", "Weights of the components: ", weights, f"{more}."),
     ]
     if n_variables:
         headings = ("variable", "levels", "distribution", "most likely", "probability")
@@ -135,9 +142,14 @@ def summary_html(summary: Summary) -> str:
     """Return the criteria, and the profile of the first variables and components."""
     pmf = summary.pmf
     n_shown = min(pmf.rank, _COMPONENTS)
-    rows: list[list[object]] = [["weight", *_shares(pmf.weights[:n_shown])]]
+    rows: list[list[object]] = [
+        ["weight", *shares_text(pmf.weights[:n_shown])],
+        ["by posterior", *shares_text(summary.sizes.by_posterior[0, :n_shown])],
+        ["by most likely", *shares_text(summary.sizes.by_component[0, :n_shown])],
+        ["mean posterior", *shares_text(summary.classification.diagonal()[:n_shown])],
+    ]
     for variable, factor in zip(pmf.domain.variables[:_PROFILED], pmf.factors, strict=False):
-        rows += _profile_rows(variable, [_shares(row[:n_shown]) for row in factor[:_LEVELS]])
+        rows += _profile_rows(variable, [shares_text(row[:n_shown]) for row in factor[:_LEVELS]])
     criteria = [(label, f"{criterion:.2f}") for label, criterion in summary.criteria.items()]
     return fragment(
         _heading(f"{summary.n_rows:g} rows, rank {pmf.rank}"),
@@ -146,10 +158,15 @@ def summary_html(summary: Summary) -> str:
                 ("free parameters", f"{summary.n_parameters:,}"),
                 ("log-likelihood", f"{summary.log_likelihood:.4f}"),
                 *criteria,
-                ("relative entropy", f"{summary.relative_entropy:.3f}"),
+                ("relative entropy (entropy R²)", f"{summary.relative_entropy:.3f}"),
+                *([("optimum", summary.replication)] if summary.replication else []),
             ]
         ),
-        html_table(("component", *range(n_shown)), rows, numbers=range(1, n_shown + 1)),
+        html_table(
+            ("component", *map(name_of, pmf.component_labels[:n_shown])),
+            rows,
+            numbers=range(1, n_shown + 1),
+        ),
         _rest([(len(pmf.domain), _PROFILED, "variables"), (pmf.rank, _COMPONENTS, "components")]),
     )
 
@@ -160,11 +177,6 @@ def _profile_rows(variable: Variable, shares: Sequence[list[str]]) -> Iterator[l
         yield [joined([name_of(variable.name), " = ", name_of(text_of(level))]), *cells]
     if variable.size > len(shares):
         yield [f"… and {variable.size - len(shares)} more levels", *[""] * len(shares[0])]
-
-
-def _shares(probabilities: Iterable[float]) -> list[str]:
-    """Return percentages that line up in a column: one decimal each, however small."""
-    return [f"{100 * p:.1f} %" for p in probabilities]
 
 
 def _heading(text: str) -> Html:

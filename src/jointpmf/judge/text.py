@@ -1,0 +1,36 @@
+"""Text that results share when they are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+def aligned(lines: Sequence[Sequence[str]], gap: str = " ") -> list[str]:
+    """Return cells in columns, the first one to the left and the others to the right.
+
+    Examples
+    --------
+    >>> aligned([["level", "share"], ["yes", "5 %"]])
+    ['level share', 'yes     5 %']
+    """
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        gap.join(
+            [
+                line[0].ljust(widths[0]),
+                *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True)),
+            ]
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def shares_text(shares: Iterable[float]) -> list[str]:
+    """Return percentages that line up in a column: all with one decimal, however small.
+
+    Examples
+    --------
+    >>> shares_text([0.5, 0.0001, float("nan")])
+    ['50.0 %', '0.0 %', '–']
+    """
+    return ["–" if share != share else f"{100 * share:.1f} %" for share in shares]
