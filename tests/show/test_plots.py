@@ -104,7 +104,7 @@ def rank_curve(scores, errors=None, criterion="validation", ranks=None):
 class TestAll:
     def test_these_are_all(self):
         public = {name for name, thing in vars(plots).items() if inspect.isfunction(thing)}
-        assert public - {"style"} == set(DRAW)
+        assert public - {"style", "profiles"} == set(DRAW)  # profiles draw on a whole figure
 
     @pytest.mark.parametrize("name", DRAW)
     def test_it_returns_the_axes_that_it_was_given_with_labels(self, name):
@@ -141,7 +141,9 @@ class TestAll:
         with pytest.raises(jp.JointPMFError, match=f"two straight axes; this one is '{projection}"):
             DRAW[name](ax)
 
-    @pytest.mark.parametrize("name", ["convergence", "rank_curve", "factors", "dependencies"])
+    @pytest.mark.parametrize(
+        "name", ["convergence", "rank_curve", "factors", "dependencies", "profiles"]
+    )
     def test_something_else_is_refused_by_name(self, name):
         with pytest.raises(jp.JointPMFError, match=rf"plots.{name} draws a \w+, not 'nothing'"):
             getattr(plots, name)("nothing")
@@ -615,3 +617,107 @@ class TestErrorByRank:
     def test_bad_references(self, level):
         with pytest.raises(jp.JointPMFError, match="the error of 'BMF' must be a number"):
             plots.error_by_rank([5], [0.9], references={"BMF": level})
+
+
+def panels(figure):
+    """Return, for each panel, its title and a row of shares for each of its bars."""
+    figure.canvas.draw()
+    found = {}
+    for ax in figure.axes:
+        parts = [[bar.get_width() for bar in level] for level in ax.containers]
+        found[ax.get_title("left")] = np.array(parts).T
+    return found
+
+
+def texts_of(figure):
+    """Return all texts of legends, of the figure and of its panels."""
+    legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
+    return [text.get_text() for legend in legends for text in legend.get_texts()]
+
+
+class TestProfiles:
+    def test_every_bar_is_a_distribution_and_the_first_is_that_of_all_rows(self, pmf):
+        figure = plots.profiles(pmf)
+        assert plt.get_fignums() == [1]
+        found = panels(figure)
+        assert list(found) == list(pmf.domain.names)
+        for (_, shares), factor in zip(found.items(), pmf.factors, strict=True):
+            np.testing.assert_allclose(shares[0], factor @ pmf.weights)
+            np.testing.assert_allclose(shares[1:], factor.T)
+
+    def test_parts_of_a_bar_follow_each_other(self, pmf):
+        for ax in plots.profiles(pmf).axes:
+            begins = np.array([[bar.get_x() for bar in level] for level in ax.containers])
+            widths = np.array([[bar.get_width() for bar in level] for level in ax.containers])
+            np.testing.assert_allclose(begins[0], 0)
+            np.testing.assert_allclose(begins[1:], (begins + widths)[:-1])
+
+    def test_bars_have_the_names_and_sizes_of_components(self, pmf):
+        named = pmf.reordered(names=["many", "some", "f" * 90])
+        figure = plots.profiles(named)
+        labels = ticks(figure.axes[0].yaxis)
+        sizes = [f"{weight:.1%}" for weight in named.weights]
+        assert labels[:3] == ["all rows", f"many  {sizes[0]}", f"some  {sizes[1]}"]
+        assert labels[3].startswith("fff")
+        assert labels[3].endswith(f"…  {sizes[2]}")
+        assert ticks(plots.profiles(pmf).axes[0].yaxis)[1] == f"0  {pmf.weights[0]:.1%}"
+
+    def test_levels_are_named_once_if_all_variables_share_them(self, pmf):
+        assert texts_of(plots.profiles(pmf)) == ["0", "1", "0", "1", "2", "0", "1", "2", "3"]
+        same = jp.random_pmf(jp.Domain.of_sizes([3] * 7), 2, 0)
+        assert texts_of(plots.profiles(same)) == ["0", "1", "2"]
+
+    def test_of_many_levels_some_are_named_with_the_ends(self):
+        wide = jp.random_pmf(jp.Domain.of_sizes([100]), 2, 0)
+        texts = texts_of(plots.profiles(wide))
+        assert (texts[0], texts[-1]) == ("0", "99")
+        assert len(texts) == 8
+
+    def test_a_large_model_is_cut_and_says_so(self):
+        large = jp.random_pmf(jp.Domain.of_sizes([2] * 40), 15, 0)
+        figure = plots.profiles(large)
+        assert len(panels(figure)) == 30
+        said = figure.get_suptitle()
+        assert "30 of 40 variables (those that tell most)" in said
+        assert "12 of 15 components" in said
+        shares = panels(plots.profiles(large, ["x7"]))["x7"]
+        heaviest = np.sort(np.argsort(-large.weights)[:12])
+        np.testing.assert_allclose(shares[1:], large.factors[7].T[heaviest])
+
+    def test_the_variables_asked_for_are_drawn_in_their_order(self, pmf):
+        assert list(panels(plots.profiles(pmf, ["x2", "x0"]))) == ["x2", "x0"]
+        with pytest.raises(jp.JointPMFError, match="no variable 'x9'"):
+            plots.profiles(pmf, ["x9"])
+        with pytest.raises(jp.JointPMFError, match="no variable to draw"):
+            plots.profiles(pmf, [])
+
+    def test_it_draws_where_it_is_told_to(self, pmf):
+        figure = Figure()
+        assert plots.profiles(pmf, figure=figure) is figure
+        part = Figure(layout="constrained").subfigures(1, 2)[1]
+        assert plots.profiles(pmf, figure=part) is part
+        assert not plt.get_fignums()
+        with pytest.raises(jp.JointPMFError, match="figure must be a Figure"):
+            plots.profiles(pmf, figure=figure.axes[0])
+
+    def test_hostile_names_are_drawn_as_text(self):
+        domain = jp.Domain([jp.Variable(text, (text, "b" * 500)) for text in HOSTILE])
+        names = [text for text in HOSTILE if text][:3]
+        bad = jp.random_pmf(domain, 3, 0).reordered(names=names)
+        titles = list(panels(plots.profiles(bad)))
+        assert len(titles) == len(HOSTILE)
+        assert max(map(len, titles)) < 40
+
+    def test_the_users_settings_stay(self, pmf):
+        before = dict(mpl.rcParams)
+        plots.profiles(pmf)
+        assert dict(mpl.rcParams) == before
+
+    def test_one_component_of_one_level(self):
+        found = panels(plots.profiles(jp.random_pmf(jp.Domain.of_sizes([1]), 1, 0)))
+        np.testing.assert_allclose(found["x0"], [[1], [1]])
+
+
+def test_heads_of_factors_are_names_of_components(pmf):
+    ax = drawn(plots.factors(pmf.reordered(names=["many", "some", "few"])))
+    assert [text.split("\n")[0] for text in ticks(ax.xaxis)] == ["many", "some", "few"]

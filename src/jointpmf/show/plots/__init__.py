@@ -15,6 +15,7 @@ from jointpmf.show.plots.canvas import style
 from jointpmf.show.plots.checks import calibration, marginal_fit
 from jointpmf.show.plots.curves import convergence, error_by_rank, rank_curve
 from jointpmf.show.plots.heat_maps import dependencies, factors
+from jointpmf.show.plots.profile_panels import profiles
 
 BLUE, GREY, COLOURS = canvas.BLUE, canvas.GREY, canvas.COLOURS
 MARKERS, HEAT = canvas.MARKERS, canvas.HEAT
@@ -31,6 +32,7 @@ __all__ = [
     "error_by_rank",
     "factors",
     "marginal_fit",
+    "profiles",
     "rank_curve",
     "style",
 ]

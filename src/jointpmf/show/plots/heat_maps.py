@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.errors import JointPMFError
-from jointpmf.judge.information import component_information, pairwise_mutual_information
+from jointpmf.judge.information import pairwise_mutual_information
 from jointpmf.pmf import JointPMF
 from jointpmf.show.plots.canvas import cell_points, check_kind, drawing, heat_colours, short
+from jointpmf.show.plots.chosen import TELLING, by_information, first_of, how_many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,13 +20,12 @@ if TYPE_CHECKING:
 _MOST_LEVELS, _MOST_COMPONENTS, _MOST_VARIABLES = 80, 30, 40
 """How much of a large model is shown unless the caller names the variables."""
 
-_TELLING = "those that tell most"
-
 
 def factors(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | None = None) -> Axes:
     """Draw P(level | component) as a heat map, and return the Axes.
 
-    A column is a component, under its number and its weight, the heaviest first; a row is a level.
+    A column is a component, under its name or number and its weight, the heaviest first; a row is
+    a level.
     Of a model with too many levels or components to read, the variables that tell most about the
     component and the heaviest components are shown.
 
@@ -56,14 +56,18 @@ def factors(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | None =
     labels = [text for v in part.domain for text in (v.name, *v.levels)]
     heads = [part.domain.offsets[n] + n for n in range(len(part.domain))]
     notes = [
-        _some(len(part.domain), len(pmf.domain), "variables", _TELLING) if names is None else "",
-        _some(len(order), pmf.rank, "components", f"{part.weights[order].sum():.0%} of the weight"),
+        how_many(len(part.domain), len(pmf.domain), "variables", TELLING) if names is None else "",
+        how_many(
+            len(order), pmf.rank, "components", f"{part.weights[order].sum():.0%} of the weight"
+        ),
     ]
     width = 0.5 if len(order) <= 12 else 0.32
     with drawing(ax, 3.0 + width * max(len(order), 4), 1.3 + 0.19 * len(rows)) as ax:
         _heat_map(ax, rows, 1.0, "P(level | component)")
         _label_rows(ax, [short(text, 24) for text in labels], heads)
-        heads_of_columns = [f"{f}\n{part.weights[f]:.1%}" for f in order]
+        heads_of_columns = [
+            f"{short(part.component_labels[f], 9)}\n{part.weights[f]:.1%}" for f in order
+        ]
         ax.xaxis.tick_top()
         ax.xaxis.set_label_position("top")
         size = _label_size(cell_points(ax, rows.shape)[0] / 3)
@@ -76,9 +80,9 @@ def factors(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | None =
 
 def _part_with_room(pmf: JointPMF) -> JointPMF:
     """Return the most telling variables that fit; each level and each heading takes a row."""
-    told = _by_information(pmf)
+    told = by_information(pmf)
     n_rows = np.cumsum([pmf.domain.sizes[n] + 1 for n in told])
-    return _first_of(pmf, told, max(int((n_rows <= _MOST_LEVELS).sum()), 1))
+    return first_of(pmf, told, max(int((n_rows <= _MOST_LEVELS).sum()), 1))
 
 
 def dependencies(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | None = None) -> Axes:
@@ -107,7 +111,7 @@ def dependencies(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | N
     """
     check_kind(pmf, JointPMF, "dependencies")
     if names is None:
-        part = _first_of(pmf, _by_information(pmf), _MOST_VARIABLES)
+        part = first_of(pmf, by_information(pmf), _MOST_VARIABLES)
     else:
         part = pmf.marginal(names)
     count = len(part.domain)
@@ -115,7 +119,7 @@ def dependencies(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | N
         raise JointPMFError("dependencies need at least two variables")
     information = pairwise_mutual_information(part)
     np.fill_diagonal(information, np.nan)
-    note = _some(count, len(pmf.domain), "variables", _TELLING) if names is None else ""
+    note = how_many(count, len(pmf.domain), "variables", TELLING) if names is None else ""
     side = 2.0 + min(max(0.42 * count, 2.0), 8.0)
     with drawing(ax, side + 0.8, side) as ax:
         _heat_map(ax, information, 0.5, "mutual information (nats)")
@@ -131,18 +135,6 @@ def dependencies(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | N
     return ax
 
 
-def _by_information(pmf: JointPMF) -> np.ndarray:
-    """Return the variables in order of how much they tell about the component, most first."""
-    return np.argsort(-component_information(pmf), kind="stable")
-
-
-def _first_of(pmf: JointPMF, told: np.ndarray, count: int) -> JointPMF:
-    """Return the model of the first `count` variables of an order; they keep the model's order."""
-    if len(pmf.domain) <= count:
-        return pmf
-    return pmf.marginal([pmf.domain.names[n] for n in np.sort(told[:count])])
-
-
 def _label_rows(ax: Axes, labels: Sequence[str], heads: Sequence[int]) -> None:
     """Label the rows, heads in bold; where rows are too low for text, label the heads only."""
     room = cell_points(ax, (len(labels), 1))[1]
@@ -150,11 +142,6 @@ def _label_rows(ax: Axes, labels: Sequence[str], heads: Sequence[int]) -> None:
     ax.set_yticks([k + 0.5 for k in named], [labels[k] for k in named], fontsize=_label_size(room))
     for k, text in zip(named, ax.get_yticklabels(), strict=True):
         text.set_fontweight("bold" if k in heads else "normal")
-
-
-def _some(count: int, total: int, what: str, which: str) -> str:
-    """Say how many are shown, if not all are."""
-    return "" if count == total else f"{count:,} of {total:,} {what} ({which})"
 
 
 def _note(ax: Axes, notes: Iterable[str]) -> None:

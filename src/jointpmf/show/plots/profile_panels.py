@@ -1,0 +1,173 @@
+"""The profiles of components: for each variable, how its levels are spread in each component."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jointpmf.errors import JointPMFError, shown
+from jointpmf.pmf import JointPMF
+from jointpmf.show.plots.canvas import cell_points, check_kind, heat_colours, short, style
+from jointpmf.show.plots.chosen import TELLING, by_information, first_of, how_many
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from jointpmf.domain import Variable
+
+_MOST_VARIABLES, _MOST_COLUMNS = 30, 5
+"""Panels, and how many of them stand side by side."""
+
+_MOST_COMPONENTS, _MOST_NAMED = 12, 8
+"""Bars in a panel, and levels in its legend."""
+
+_PANEL_WIDTH, _BAR_HEIGHT, _LINE_HEIGHT = 2.1, 0.19, 0.15
+"""Inches of a panel, of a bar in it and of a line of text."""
+
+
+def profiles(
+    pmf: JointPMF, names: Iterable[str] | None = None, figure: Figure | None = None
+) -> Figure:
+    """Draw the profile of every component (latent class), and return the figure.
+
+    There is a panel for each variable. In it, each component is a bar, with its name or number and
+    its weight at the left; the parts of a bar are P(level | component), in the order of the levels
+    from light to dark, with their percentages where there is room. The bar of all rows is on top.
+    Of a large model, the thirty variables that tell most about the component and the twelve
+    heaviest components are drawn.
+
+    Parameters
+    ----------
+    pmf : JointPMF
+        The model. `reordered` gives its components another order, and names.
+    names : iterable of str, optional
+        Which variables, in this order.
+    figure : Figure or SubFigure, optional
+        Where to draw; by default in a new figure that has room for all panels.
+
+    Examples
+    --------
+    >>> import jointpmf as jp
+    >>> pmf = jp.random_pmf(jp.Domain.of_sizes([2, 3]), rank=2, random_state=0)
+    >>> figure = jp.plots.profiles(pmf.reordered(names=["many", "few"]))
+    >>> [ax.get_title(loc="left") for ax in figure.axes]
+    ['x0', 'x1']
+    """
+    check_kind(pmf, JointPMF, "profiles")
+    part = (
+        first_of(pmf, by_information(pmf), _MOST_VARIABLES)
+        if names is None
+        else pmf.marginal(names)
+    )
+    if not len(part.domain):
+        raise JointPMFError("there is no variable to draw")
+    drawn = np.sort(np.argsort(-part.weights, kind="stable")[:_MOST_COMPONENTS])
+    notes = [
+        how_many(len(part.domain), len(pmf.domain), "variables", TELLING) if names is None else "",
+        how_many(
+            len(drawn), pmf.rank, "components", f"{part.weights[drawn].sum():.0%} of the weight"
+        ),
+    ]
+    is_shared = len({variable.levels for variable in part.domain}) == 1
+    with style():
+        grid = _panels(figure, part, len(drawn) + 1, is_shared)
+        whole = grid[0, 0].figure
+        for ax, variable, factor in zip(grid.flat, part.domain, part.factors, strict=False):
+            shares = np.column_stack([factor @ part.weights, factor[:, drawn]])
+            parts = _draw(ax, variable, shares)
+            if not is_shared:
+                _legend(ax, variable, parts)
+        for ax in grid.flat[len(part.domain) :]:
+            ax.remove()
+        labels = [short(part.component_labels[f], 22) for f in drawn]
+        sizes = [f"{label}  {part.weights[f]:.1%}" for label, f in zip(labels, drawn, strict=True)]
+        grid[0, 0].set_yticks(range(len(drawn) + 1), ["all rows", *sizes])
+        grid[0, 0].invert_yaxis()
+        if is_shared:
+            _legend(whole, part.domain.variables[0], parts)
+        said = ", ".join(filter(None, ["P(level | component) in percent", *notes]))
+        whole.suptitle(said, fontsize="medium", x=0.01, ha="left")
+    return whole
+
+
+def _panels(figure: Any, part: JointPMF, n_bars: int, is_shared: bool) -> np.ndarray:
+    """Return Axes for all variables, in a new figure or in the one that was given."""
+    from matplotlib import pyplot as plt
+    from matplotlib.figure import FigureBase
+
+    count = len(part.domain)
+    n_rows = math.ceil(count / _MOST_COLUMNS)
+    n_columns = math.ceil(count / n_rows)
+    if figure is None:
+        most = 0 if is_shared else min(max(part.domain.sizes), _MOST_NAMED)
+        height = 0.35 + _BAR_HEIGHT * n_bars + _LINE_HEIGHT * most
+        figure = plt.figure(figsize=(1.6 + _PANEL_WIDTH * n_columns, 0.5 + height * n_rows))
+    elif not isinstance(figure, FigureBase):
+        raise JointPMFError(f"figure must be a Figure of matplotlib, not {shown(figure)}")
+    return figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
+
+
+def _draw(ax: Axes, variable: Variable, shares: np.ndarray) -> Sequence[Any]:
+    """Draw a bar for each column of shares, and return one drawn part of each level."""
+    colours = heat_colours()(_tones(variable.size))
+    ends = shares.cumsum(axis=0)
+    at, parts = range(shares.shape[1]), []
+    room = cell_points(ax, (1, 1))[0]
+    for k, colour in enumerate(colours):
+        begins = ends[k] - shares[k]
+        parts.append(ax.barh(at, shares[k], 0.82, left=begins, color=colour, lw=0)[0])
+        ink = "white" if _tones(variable.size)[k] > 0.55 else "0.15"
+        for y, begin, share in zip(at, begins, shares[k], strict=True):
+            if share * room > 11:
+                middle = begin + share / 2
+                ax.text(
+                    middle, y, f"{100 * share:.0f}", ha="center", va="center", fontsize=6, color=ink
+                )
+    ax.axhline(0.5, color=ax.get_facecolor(), lw=1.5)
+    ax.set_title(short(variable.name, 34), fontsize="small", pad=3)
+    ax.set_xlim(0, 1)
+    ax.set_xticks([])
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    return parts
+
+
+def _tones(size: int) -> np.ndarray:
+    """Return where the colours of levels lie in the heat map's, from light to dark."""
+    return np.linspace(0.12, 0.88, size) if size > 2 else np.array([0.15, 0.65])[:size]
+
+
+def _legend(where: Any, variable: Variable, parts: Sequence[Any]) -> None:
+    """Name the levels under a panel or a figure; of many, some, the first and the last of them."""
+    size = variable.size
+    named = np.unique(np.linspace(0, size - 1, min(size, _MOST_NAMED)).round().astype(int))
+    texts = [short(variable.levels[k], 30) for k in named]
+    is_panel = hasattr(where, "spines")
+    place = (
+        {"loc": "upper left", "bbox_to_anchor": (-0.02, 0.0), "ncols": _columns(texts)}
+        if is_panel
+        else {"loc": "outside lower center", "ncols": size}
+    )
+    where.legend(
+        [parts[k] for k in named],
+        texts,
+        fontsize=6.5 if is_panel else 8,
+        frameon=False,
+        handlelength=0.9,
+        handleheight=0.9,
+        handletextpad=0.4,
+        columnspacing=0.9,
+        labelspacing=0.15,
+        borderaxespad=0.2,
+        borderpad=0.1,
+        **place,
+    )
+
+
+def _columns(texts: Sequence[str]) -> int:
+    """Return how many columns of these texts there is room for under a panel."""
+    return max(1, min(len(texts), int(42 / (max(map(len, texts)) + 4))))
