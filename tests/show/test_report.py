@@ -175,7 +175,10 @@ class TestNumbers:
             assert tally.n_observed == (codes.array >= 0).sum()
             np.testing.assert_allclose(tally.shares_missing, (codes.array < 0).mean(axis=0))
             assert tally.log_likelihood == pytest.approx(pmf.log_probability(codes).sum())
-            assert tally.sharpness == pytest.approx(jp.summary(pmf, codes).relative_entropy)
+            told = jp.summary(pmf, codes)
+            assert tally.sharpness == pytest.approx(told.relative_entropy)
+            np.testing.assert_allclose(tally.by_posterior, told.sizes.by_posterior[0])
+            np.testing.assert_allclose(tally.by_component, told.sizes.by_component[0])
         one, other = (comparison(Subject(pmf, {}), tally) for tally in (whole, parts))
         assert one == other
 
@@ -247,6 +250,98 @@ class TestNumbers:
         assert [(one.name, one.levels) for one in second] == [("vote", ("c",)), ("age", ("1", "2"))]
         assert (first[1].within, first[1].overall) == (pytest.approx(0.8), pytest.approx(0.5))
         assert telling_levels(pmf, [0], 1) == [first[:1]]
+
+
+def numbers_in(page):
+    """Return the section on the components in numbers, as text."""
+    return page.text.split("The components in numbers")[1].split("Written by")[0]
+
+
+class TestProfiles:
+    def test_criteria_and_sizes_are_those_of_the_summary(self, fit, table, written):
+        text = numbers_in(written(fit, table))
+        told = jp.summary(fit, table)
+        assert f"Log-likelihood −{-told.log_likelihood:,.2f}" in text
+        assert f"Free parameters {told.n_parameters:,}" in text
+        for label, criterion in told.criteria.items():
+            assert f"{label} {criterion:,.2f}" in text
+        assert f"Relative entropy (entropy R²) {told.relative_entropy:.3f}" in text
+        ways = told.pmf.weights, told.sizes.by_posterior[0], told.sizes.by_component[0]
+        for f in range(4):
+            shares = " ".join(f"{100 * way[f]:.1f} %" for way in ways)
+            assert f" {f} {shares} " in text
+
+    def test_the_whole_profile_is_in_the_table(self, fit, table, written):
+        page = written(fit, table)
+        text = numbers_in(page)
+        for variable, factor in zip(fit.pmf.domain, fit.pmf.factors, strict=True):
+            for level, row in zip(variable.levels, factor, strict=True):
+                shares = " ".join(f"{100 * p:.1f} %" for p in row)
+                assert f"{variable.name} = {level} {shares}" in text
+        assert page.tags.count("details") == 1
+        assert page.tags.count("figure") == len(fit.pmf.domain)
+
+    def test_bars_are_the_profiles(self, tmp_path):
+        pmf = random([2, 3])
+        solution_of(pmf).report(tmp_path / "fit.html")
+        content = (tmp_path / "fit.html").read_text()
+        drawn = [
+            [
+                float(width)
+                for width in re.findall(r'<rect class="part" x="[^"]*" width="([^"]*)"', bar)
+            ]
+            for bar in re.findall(r'<svg class="stacked".*?</svg>', content)
+        ]
+        expected = [
+            column
+            for factor in pmf.factors
+            for column in np.column_stack([factor @ pmf.weights, factor]).T
+        ]
+        assert len(drawn) == len(expected) == 6
+        for widths, shares in zip(drawn, expected, strict=True):
+            np.testing.assert_allclose(widths, 100 * shares, rtol=1e-4)
+        assert '<details open="">' in content  # short enough to be read at once
+
+    def test_names_stand_for_numbers(self, written):
+        names = ["<b>calm", "keen"]
+        page = written(solution_of(random([2, 3]).reordered(names=names)))
+        assert "<b>calm" in page.text
+        assert "Component 0" not in page.text
+        assert "b" in page.tags  # of the tiles, and not of the name
+        assert "component" in numbers_in(page)
+
+    def test_levels_are_named_once_if_all_variables_share_them(self, tmp_path):
+        for sizes, n_lists in ([2, 2, 2], 1), ([2, 3, 2], 3):
+            solution_of(random(sizes)).report(tmp_path / "fit.html")
+            assert (tmp_path / "fit.html").read_text().count('<ul class="levels">') == n_lists
+
+    def test_without_rows_there_are_weights_only(self, written):
+        text = numbers_in(written(solution_of(random([2, 3]))))
+        assert "AIC" not in text
+        assert "By posterior" not in text
+
+    def test_an_impossible_row_has_no_criteria(self, written):
+        sure = jp.JointPMF(jp.Domain.of_sizes([2, 2]), [0.5, 0.5], [np.eye(2), np.eye(2)])
+        text = numbers_in(written(solution_of(sure), [[0, 0], [0, 1]]))
+        assert "AIC" not in text
+        assert "0 50.0 % 100.0 % 100.0 %" in text  # of the possible row
+
+    def test_an_average_has_no_profiles(self, written):
+        text = numbers_in(written(solution_of(random([2, 3], 4), n_averaged=2)))
+        assert "Not shown for an average of 2 fits" in text
+
+    def test_one_component(self, written):
+        text = numbers_in(written(solution_of(random([2, 3], 1)), [[0, 1], [1, 2]]))
+        assert "Relative entropy" not in text
+        assert " 0 100.0 % 100.0 % 100.0 % " in text
+
+    def test_of_a_large_model_a_part_is_shown_and_said(self, written, tmp_path):
+        page = written(solution_of(random([20] * 300, 20)))
+        text = numbers_in(page)
+        assert page.tags.count("figure") < 40
+        assert "variables that tell most and the 12 largest of 20 components" in text
+        assert "The first 50 variables; summary(…).to_frame() has all." in text
+        assert max(path.stat().st_size for path in tmp_path.iterdir()) < 5e6
 
 
 def warnings(pmf, table=None, curve=None, subject=None, **about):
@@ -455,6 +550,8 @@ class TestWeights:
         assert weighted.weight == repeated.weight
         assert weighted.log_likelihood == pytest.approx(repeated.log_likelihood)
         assert weighted.sharpness == pytest.approx(repeated.sharpness)
+        np.testing.assert_allclose(weighted.by_posterior, repeated.by_posterior)
+        np.testing.assert_allclose(weighted.by_component, repeated.by_component)
         assert weighted.typical_probability == pytest.approx(repeated.typical_probability)
         one, other = (comparison(Subject(pmf, {}), tally) for tally in (weighted, repeated))
         assert [m[:4] for m in one.misfits] == [m[:4] for m in other.misfits]
@@ -634,6 +731,16 @@ class TestNotebooks:
         assert re.search("x0 ?2 ?1 ?75.0 %", shown(certain._repr_html_()).text)
         assert "0 variables" in jp.JointPMF(jp.Domain([]), [1.0], [])._repr_html_()
 
+    def test_components_with_names_are_named(self):
+        named = random([2, 3]).reordered(names=["<b>calm", "keen"])
+        text = shown(named._repr_html_()).text
+        weights = [f"{100 * weight:.1f} %" for weight in named.weights]
+        assert f"Weights of the components: <b>calm {weights[0]}, keen {weights[1]}." in text
+        fit = solution_of(named, n_starts=4, n_agreed=2)
+        text = shown(jp.summary(fit, [[0, 1], [1, 1]])._repr_html_()).text
+        assert "component <b>calm keen weight" in text
+        assert "found by 2 of 4 starts" in text
+
     def test_of_a_large_model_little_is_shown(self):
         text = random([5] * 1000, 600)._repr_html_()
         assert len(text) < 10_000
@@ -646,7 +753,8 @@ class TestNotebooks:
         assert "The objective stopped improving." in found["solution"]
         assert "2 marginals of order 1 over 2 variables" in found["marginals"]
         assert "Rank 2: not identifiable" in found["identifiability"]
-        assert "relative entropy" in found["summary"]
+        assert "relative entropy (entropy R²)" in found["summary"]
+        assert "by posterior" in found["summary"]
         assert "Best rank: 2" in found["curve"]
         assert "p = 0.25" in found["bootstrap"]
 

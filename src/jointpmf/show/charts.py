@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jointpmf.show.html import Html, element, escaped, html_table, joined
-from jointpmf.show.text import number_text
+from jointpmf.show.text import number_text, percent, shortened
 
 if TYPE_CHECKING:
     from jointpmf.judge.rank import RankCurve, RankScore
@@ -38,6 +38,48 @@ def bar(share: float) -> Html:
         f'<rect class="length" width="{length:.4g}" height="10" fill="currentColor" '
         'fill-opacity=".55"/></svg>'
     )
+
+
+def stacked(shares: Sequence[float], texts: Sequence[str]) -> Html:
+    """Return a distribution as one bar of parts, from light to dark, each with its text to hover.
+
+    Examples
+    --------
+    >>> stacked([0.25, 0.75], ["no", "yes"]).count("<rect")
+    2
+    """
+    begin, parts = 0.0, []
+    for k, (share, text) in enumerate(zip(shares, texts, strict=True)):
+        said = element("title", f"{shortened(text)}: {percent(share)}")
+        parts.append(
+            f'<rect class="part" x="{100 * begin:.5g}" width="{100 * share:.5g}" height="10" '
+            f'fill="currentColor" fill-opacity="{_tone(k, len(shares)):.2g}">{said}</rect>'
+        )
+        begin += share
+    return Html(
+        '<svg class="stacked" width="100" height="10" viewBox="0 0 100 10" '
+        f'preserveAspectRatio="none" aria-hidden="true">{"".join(parts)}</svg>'
+    )
+
+
+def swatch(k: int, size: int) -> Html:
+    """Return the tone of one of several levels as a small square.
+
+    Examples
+    --------
+    >>> swatch(0, 3) == swatch(2, 3)
+    False
+    """
+    return Html(
+        '<svg class="swatch" width="10" height="10" viewBox="0 0 10 10" aria-hidden="true">'
+        '<rect class="part" width="10" height="10" fill="currentColor" '
+        f'fill-opacity="{_tone(k, size):.2g}"/></svg>'
+    )
+
+
+def _tone(k: int, size: int) -> float:
+    """Return how dark a level is: the first one light, the last one full."""
+    return 0.2 + 0.8 * k / max(size - 1, 1)
 
 
 def bars(shares: Sequence[float]) -> Html:

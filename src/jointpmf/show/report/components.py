@@ -35,7 +35,7 @@ def components(found: Findings) -> Iterator[Html]:
     telling = telling_levels(pmf, order, _MOST_TELLING)
     largest = float(pmf.weights[order[0]])
     items = [
-        _component(f, words, float(pmf.weights[f]), largest, found.n_fitted)
+        _component(_heading(pmf, f), words, float(pmf.weights[f]), largest, found.n_fitted)
         for f, words in zip(order, telling, strict=True)
     ]
     yield element("ol", *items, class_="components")
@@ -48,17 +48,21 @@ def components(found: Findings) -> Iterator[Html]:
         )
     if found.tally is not None and (sharpness := found.tally.sharpness) is not None:
         yield paragraph(
-            f"How clearly rows belong to one component: {sharpness:.2f} (relative entropy: 1 is "
-            "certain, 0 not at all).",
+            f"How clearly rows belong to one component: {sharpness:.2f} (relative entropy, "
+            "also called entropy R²: 1 is certain, 0 not at all).",
             note=True,
         )
 
 
+def _heading(pmf: JointPMF, f: int) -> Html:
+    names = pmf.component_names
+    return element("h3", f"Component {f}" if names is None else name_of(names[f]))
+
+
 def _component(
-    f: int, words: Sequence[Telling], weight: float, largest: float, n_rows: float | None
+    heading: Html, words: Sequence[Telling], weight: float, largest: float, n_rows: float | None
 ) -> Html:
     about = "" if n_rows is None else f", about {count_text(round(weight * n_rows), 'row')}"
-    heading = element("h3", f"Component {f}")
     share = element("span", f"{percent(weight)}{about}")
     lead = element("div", heading, share, bar(weight / largest))
     return element("li", lead, paragraph(*_sentence(words)))

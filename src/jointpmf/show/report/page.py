@@ -18,6 +18,7 @@ from jointpmf.show.html import Html, element, joined, page
 from jointpmf.show.report.cards import course, data, fitted, head, quality, uniqueness, watch_out
 from jointpmf.show.report.components import components, ranks
 from jointpmf.show.report.findings import findings_of
+from jointpmf.show.report.profiles import profiles
 from jointpmf.show.report.subject import Subject
 from jointpmf.show.report.tally import Tally
 
@@ -79,6 +80,7 @@ def body(found: Findings, title: str) -> Html:
         _section("Is it the only such model?", uniqueness(found)),
         _section("How well does it fit?", quality(found)),
         _section("The components in words", components(found)),
+        _section("The components in numbers", profiles(found)),
     ]
     if found.curve is not None:
         sections.append(_section("How many components?", ranks(found, found.curve)))

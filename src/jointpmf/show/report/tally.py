@@ -55,6 +55,7 @@ class Tally:
         """Of the possible rows with an observed cell."""
         self.entropy = 0.0
         """Of the responsibilities of those rows, summed by weight."""
+        self._posterior, self._assigned = np.zeros(pmf.rank), np.zeros(pmf.rank)
 
     @classmethod
     def of_table(
@@ -103,6 +104,20 @@ class Tally:
         self.weight_seen += float(weights[counts].sum())
         self.log_likelihood += float(weights[counts] @ logs[counts])
         self.entropy += float(weights[counts] @ component_entropies(posterior[counts]))
+        self._posterior += weights[counts] @ posterior[counts]
+        self._assigned += np.bincount(
+            posterior[counts].argmax(axis=1), weights[counts], minlength=self.pmf.rank
+        )
+
+    @property
+    def by_posterior(self) -> np.ndarray:
+        """The share of each component among the possible rows: the mean of their posteriors."""
+        return self._posterior / self.weight_seen
+
+    @property
+    def by_component(self) -> np.ndarray:
+        """The share of those rows whose most likely component each is."""
+        return self._assigned / self.weight_seen
 
     @property
     def n_observed(self) -> int:

@@ -1,0 +1,173 @@
+"""The components in numbers: criteria, sizes, and the profile of each as pictures and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jointpmf.domain import text_of
+from jointpmf.judge.information import component_information
+from jointpmf.judge.summary import information_criteria
+from jointpmf.judge.text import shares_text
+from jointpmf.show.charts import stacked, swatch
+from jointpmf.show.html import (
+    Html,
+    element,
+    facts,
+    html_table,
+    joined,
+    name_of,
+    paragraph,
+    scroller,
+)
+from jointpmf.show.text import count_text, percent
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Variable
+    from jointpmf.pmf import JointPMF
+    from jointpmf.show.report.findings import Findings
+
+_MOST_VARIABLES, _MOST_COMPONENTS, _MOST_NAMED = 40, 12, 8
+"""Variables and components that are drawn, and levels that are named beside a drawing."""
+
+_MOST_PARTS = 6000
+"""Parts of bars on a page: more would make its file larger than it is worth."""
+
+_SHORT, _MOST_CELLS = 40, 20_000
+"""Lines of a table that is open when the page is, and numbers of the largest table."""
+
+
+def profiles(found: Findings) -> Iterator[Html]:
+    """Yield the section on the sizes and profiles of the components (latent classes)."""
+    pmf = found.subject.pmf
+    if found.subject.n_averaged > 1:
+        yield paragraph(
+            f"Not shown for an average of {found.subject.n_averaged:,} fits: each has its own "
+            "components."
+        )
+        return
+    if criteria := list(_criteria(found)):
+        yield facts(criteria)
+        yield paragraph("Of the criteria, smaller is better.", note=True)
+    drawn = np.sort(np.argsort(-pmf.weights, kind="stable")[:_MOST_COMPONENTS])
+    yield scroller("Sizes of the components", _sizes(found, drawn))
+    if found.tally is not None:
+        yield paragraph(
+            "The weight is that of the model. By posterior: the mean over rows of how likely the "
+            "component is. By most likely: the share of rows whose most likely component it is.",
+            note=True,
+        )
+    yield from _pictures(pmf, drawn)
+    yield _whole_table(pmf)
+
+
+def _criteria(found: Findings) -> Iterator[tuple[object, object]]:
+    """Yield what is known of the likelihood of the rows, if all of them are possible."""
+    tally = found.tally
+    if tally is None or tally.n_impossible or not tally.weight:
+        return
+    yield "Log-likelihood", f"{tally.log_likelihood:,.2f}".replace("-", "−")
+    yield "Free parameters", f"{found.n_parameters:,}"
+    criteria = information_criteria(tally.log_likelihood, found.n_parameters, tally.weight)
+    for name, criterion in criteria.items():
+        label = "aBIC" if name == "abic" else name.upper()
+        yield label, f"{criterion:,.2f}".replace("-", "−")
+    if tally.sharpness is not None:
+        yield "Relative entropy (entropy R²)", f"{tally.sharpness:.3f}"
+
+
+def _sizes(found: Findings, drawn: np.ndarray) -> Html:
+    pmf, tally = found.subject.pmf, found.tally
+    headings = ["component", "weight"]
+    columns = [pmf.weights]
+    if tally is not None and tally.weight_seen:
+        headings += ["by posterior", "by most likely"]
+        columns += [tally.by_posterior, tally.by_component]
+    rows = [
+        [name_of(pmf.component_labels[f]), *(percent(float(column[f])) for column in columns)]
+        for f in drawn
+    ]
+    return html_table(headings, rows, numbers=range(1, len(headings)))
+
+
+def _pictures(pmf: JointPMF, drawn: np.ndarray) -> Iterator[Html]:
+    """Yield the profiles as bars: a figure for each variable, in it a bar for each component."""
+    told = np.argsort(-component_information(pmf), kind="stable")
+    parts = np.cumsum([pmf.domain.sizes[n] for n in told]) * (len(drawn) + 1)
+    chosen = np.sort(told[: min(max(int((parts <= _MOST_PARTS).sum()), 1), _MOST_VARIABLES)])
+    variables = [pmf.domain.variables[n] for n in chosen]
+    is_shared = len({variable.levels for variable in variables}) == 1
+    labels = ["all rows", *(pmf.component_labels[f] for f in drawn)]
+    yield paragraph(
+        "For each variable, how its levels are spread in each component, from the first level "
+        "(faint) to the last (strong)."
+    )
+    if is_shared:
+        yield _levels(variables[0])
+    figures = [
+        _figure(
+            variable,
+            labels,
+            np.column_stack([pmf.factors[n] @ pmf.weights, pmf.factors[n][:, drawn]]),
+            has_levels=not is_shared,
+        )
+        for n, variable in zip(chosen, variables, strict=True)
+    ]
+    yield element("div", *figures, class_="profiles")
+    cut = [
+        f"the {len(chosen):,} of {count_text(len(pmf.domain), 'variable')} that tell most"
+        if len(pmf.domain) > len(chosen)
+        else "",
+        f"the {len(drawn):,} largest of {pmf.rank:,} components" if pmf.rank > len(drawn) else "",
+    ]
+    if said := " and ".join(filter(None, cut)):
+        yield paragraph(f"Drawn are {said}.", note=True)
+
+
+def _figure(
+    variable: Variable, labels: Sequence[str], shares: np.ndarray, has_levels: bool
+) -> Html:
+    texts = [text_of(level) for level in variable.levels]
+    bars = [
+        part
+        for label, column in zip(labels, shares.T, strict=True)
+        for part in (element("span", name_of(label)), stacked(column.tolist(), texts))
+    ]
+    levels = _levels(variable) if has_levels else ""
+    return element("figure", element("figcaption", name_of(variable.name)), *bars, levels)
+
+
+def _levels(variable: Variable) -> Html:
+    """Return the levels with the tones of their parts; of many, some with the first and last."""
+    size = variable.size
+    named = np.unique(np.linspace(0, size - 1, min(size, _MOST_NAMED)).round().astype(int))
+    items = [
+        element("li", swatch(k, size), " ", name_of(text_of(variable.levels[k])))
+        for k in named.tolist()
+    ]
+    return element("ul", *items, class_="levels")
+
+
+def _whole_table(pmf: JointPMF) -> Html:
+    """Return all profiles as a table, which is closed if it is long."""
+    room = max(_MOST_CELLS // pmf.rank, 1)
+    kept = [n for n, end in enumerate(pmf.domain.offsets[1:]) if end <= room] or [0]
+    lines: list[list[Any]] = []
+    for n in kept:
+        variable = pmf.domain.variables[n]
+        for level, row in zip(variable.levels, pmf.factors[n], strict=True):
+            name = joined([name_of(variable.name), " = ", name_of(text_of(level))])
+            lines.append([name, *shares_text(row)])
+    headings = ["level", *map(name_of, pmf.component_labels)]
+    table = html_table(headings, lines, numbers=range(1, len(headings)))
+    rest = len(pmf.domain) - len(kept)
+    note = f"The first {len(kept):,} variables; summary(…).to_frame() has all." if rest else ""
+    return element(
+        "details",
+        element("summary", "The whole profile table"),
+        scroller("Profiles of the components", table),
+        paragraph(note, note=True) if note else "",
+        open="" if len(lines) <= _SHORT else None,
+    )
