@@ -614,6 +614,15 @@ class TestComponents:
             expected = 100 * small.factors[0][code]
             assert percents(cells[5 + code][1:]) == pytest.approx(expected, abs=0.051)
 
+    def test_components_with_names_are_named(self, explore, small):
+        names = ["calm", "<img src=x onerror='window.hacked=1'>", "k" * 500]
+        page = explore(small.reordered([0, 1, 2], names=names), "view=components")
+        heads = page.page.locator("#components thead tr").first.locator("th").all_text_contents()
+        assert heads[:3] == ["component", *names[:2]]
+        assert heads[3].startswith("kkk")
+        assert len(heads[3]) < 100
+        assert page.ask("window.hacked ?? 0") == 0
+
     def test_of_many_the_heaviest_are_shown(self, explore):
         pmf = jp.random_pmf(jp.Domain.of_sizes([3] * 50), 60, 0)
         page = explore(pmf, "view=components")
