@@ -513,6 +513,11 @@ def test_what_cannot_be_tested_is_refused(call, message):
     ),
     ("sizes by a number", lambda: jp.summary(PMF, ROWS).sizes_by(3), "label for each row, not 3"),
     ("sizes by a table", lambda: jp.summary(PMF, ROWS).sizes_by(np.eye(3)), "label for each row"),
+    (
+        "labels of two kinds",
+        lambda: jp.summary(PMF, ROWS).sizes_by([1, "1", 2]),
+        "'labels' mixes cells of types int, str",
+    ),
     ("labels too few", lambda: jp.summary(PMF, ROWS).sizes_by(["x"]), "1 labels for 3 rows"),
     (
         "sizes as a frame",

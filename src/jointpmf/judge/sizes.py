@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,10 +72,9 @@ class Sizes:
         [('b', '1', 1.0, 1.0, 1.0), (None, '0', 0.0, 0.0, 0.0), (None, '1', 1.0, 1.0, 1.0)]
         """
         n_groups, rank = self.by_posterior.shape
-        texts = [text_of(label) for label in self.labels if label is not None]
-        codes = np.where([label is None for label in self.labels], MISSING, np.arange(n_groups))
+        texts = [None if label is None else text_of(label) for label in self.labels]
         columns = {
-            "label": (texts or [""], np.repeat(codes, rank)),
+            "label": [text for text in texts for _ in range(rank)],
             "component": (self.components, np.tile(np.arange(rank), n_groups)),
             "rows": (self.n_rows[:, None] * np.nan_to_num(self.by_posterior)).ravel(),
             "by_posterior": self.by_posterior.ravel(),
@@ -130,7 +129,7 @@ def labels_and_codes(column: Any, table: Any, codes: Codes) -> tuple[Sequence[An
     labels = _as_rows(column)
     if len(labels) != codes.n_rows:
         raise JointPMFError(f"there are {len(labels)} labels for {codes.n_rows} rows")
-    return _of_column(columns_of(labels, None, None)[1]["x0"]())
+    return _of_column(replace(columns_of(labels, None, None)[1]["x0"](), name="labels"))
 
 
 def _of_variable(domain: Domain, name: str, codes: Codes) -> tuple[Sequence[Any], np.ndarray]:
