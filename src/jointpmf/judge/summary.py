@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import entr
@@ -14,8 +14,13 @@ from jointpmf.data.decode import table_of
 from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING, text_of
 from jointpmf.errors import JointPMFError, shown
+from jointpmf.judge.text import aligned
 from jointpmf.pmf import JointPMF
 from jointpmf.solvers.jacobian import n_free_parameters
+
+if TYPE_CHECKING:
+    from jointpmf.data.codes import Codes
+    from jointpmf.judge.goodness import Goodness
 
 CRITERION_NAMES = {"aic": "AIC", "bic": "BIC", "abic": "aBIC", "caic": "CAIC"}
 CRITERIA = tuple(CRITERION_NAMES)
@@ -72,6 +77,7 @@ class Summary:
     caic: float
     relative_entropy: float
     components: np.ndarray = field(repr=False)
+    _table: tuple[Codes, np.ndarray | None] = field(repr=False, compare=False)
 
     @property
     def criteria(self) -> dict[str, float]:
@@ -96,7 +102,7 @@ class Summary:
                 criteria,
                 f"relative entropy {self.relative_entropy:.3f}",
                 "",
-                *_aligned([heading, *lines]),
+                *aligned([heading, *lines]),
             ]
         )
 
@@ -125,6 +131,50 @@ class Summary:
             "probability": np.concatenate([factor.ravel() for factor in pmf.factors]),
         }
         return table_of(columns, backend)
+
+    def goodness_of_fit(
+        self, n_bootstrap: int = 0, random_state: Any = None, verbose: bool = False
+    ) -> Goodness:
+        """Return how well the model fits the table: G², X², and the residual of every pair.
+
+        The χ² distribution of G² and X² needs several rows for each cell of the table of all
+        variables, which few tables have; simulated tables always give a p-value
+        (docs/math.md, eqs. 54 and 55).
+
+        Parameters
+        ----------
+        n_bootstrap : int
+            How many tables are simulated from the model, with the same missing cells and weights,
+            and fitted anew; 99 or more for p-values that you will publish. After Ctrl-C the
+            p-values are those of the tables that were done.
+        random_state : int or numpy Generator, optional
+            The same seed gives the same tables.
+        verbose : bool
+            Whether a bar shows how many are done.
+
+        Examples
+        --------
+        >>> from jointpmf import Codes, Domain, fit_rows
+        >>> rows = Codes(Domain.of_sizes([2, 2]), [[0, 0]] * 4 + [[1, 1], [1, 0]])
+        >>> print(summary(fit_rows(rows, rank=1).pmf, rows).goodness_of_fit())
+        6 rows, rank 1, 2 parameters, df 1
+             value
+        G²  2.6341
+        X²  2.4000
+        With 6 rows for 4 cells the χ² distribution does not hold: use n_bootstrap for p-values.
+        <BLANKLINE>
+        pair    χ²/df  worst cell  observed  expected
+        x0, x1   2.40        1, 1         1       0.3
+        """
+        from jointpmf.judge.goodness import goodness_of_fit
+
+        return goodness_of_fit(
+            self.pmf,
+            *self._table,
+            n_bootstrap=n_bootstrap,
+            random_state=random_state,
+            verbose=verbose,
+        )
 
     def _repr_html_(self) -> str:
         """Return the criteria, and the profile of the first variables and components."""
@@ -182,12 +232,13 @@ def summary(pmf: JointPMF, table: Any, sample_weight: Any = None) -> Summary:
         log_likelihood,
         n_parameters,
         **information_criteria(log_likelihood, n_parameters, n_rows),
-        relative_entropy=_relative_entropy(posterior, weights),
+        relative_entropy=relative_entropy(posterior, weights),
         components=np.where(is_seen, posterior.argmax(axis=1), MISSING),
+        _table=(codes, given),
     )
 
 
-def _relative_entropy(posterior: np.ndarray, weights: np.ndarray) -> float:
+def relative_entropy(posterior: np.ndarray, weights: np.ndarray) -> float:
     """Return 1 − (mean entropy of the rows' components) / log rank (eq. 24)."""
     rank = posterior.shape[1]
     if rank == 1:
@@ -210,16 +261,3 @@ def component_entropies(posterior: np.ndarray) -> np.ndarray:
 def _shares(probabilities: np.ndarray) -> list[str]:
     """Return percentages that line up in a column: all with one decimal, however small."""
     return [f"{100 * p:.1f} %" for p in probabilities]
-
-
-def _aligned(lines: list[list[str]]) -> list[str]:
-    widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
-    return [
-        " ".join(
-            [
-                line[0].ljust(widths[0]),
-                *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True)),
-            ]
-        ).rstrip()
-        for line in lines
-    ]
