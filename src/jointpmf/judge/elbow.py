@@ -16,7 +16,10 @@ def gains(ranks: Sequence[int], heights: Sequence[float]) -> list[float]:
     >>> gains([1, 2, 4], [-5.0, -4.0, -3.0])
     [nan, 1.0, 0.5]
     """
-    return [math.nan, *(np.diff(heights) / np.diff(ranks)).tolist()] if len(ranks) else []
+    if not ranks:
+        return []
+    with np.errstate(invalid="ignore"):  # of two ranks that are impossible neither gains
+        return [math.nan, *(np.diff(heights) / np.diff(ranks)).tolist()]
 
 
 def elbow(ranks: Sequence[int], heights: Sequence[float]) -> int | None:
