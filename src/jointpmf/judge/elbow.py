@@ -1,11 +1,20 @@
-"""What helps to choose a rank beside its score: where a curve bends, and what each step gains."""
+"""What helps to choose a rank beside its score: what each step gains, and what it gives."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from jointpmf.data.codes import Codes
+from jointpmf.judge.summary import relative_entropy
+from jointpmf.threads import row_blocks
+
+if TYPE_CHECKING:
+    from jointpmf.pmf import JointPMF
+    from jointpmf.rows.table import TableRows
 
 
 def gains(ranks: Sequence[int], heights: Sequence[float]) -> list[float]:
@@ -41,3 +50,15 @@ def elbow(ranks: Sequence[int], heights: Sequence[float]) -> int | None:
     above = np.array(heights) - heights[0] - along * (heights[-1] - heights[0])
     best = int(above.argmax())
     return ranks[best] if above[best] > 1e-9 * (1 + np.abs(heights).max()) else None
+
+
+def separation(pmf: JointPMF, rows: TableRows) -> float:
+    """Return how well components separate (eq. 24), from some rows at a time to save memory."""
+    columns, parts, totals = rows.columns, [], []
+    for begin, end in row_blocks(len(rows)):
+        weights = rows.weights[begin:end]
+        if weights.any():
+            some = Codes(pmf.domain, columns[:, begin:end].T)
+            parts.append(relative_entropy(pmf.responsibilities(some), weights))
+            totals.append(weights.sum())
+    return float(np.average(parts, weights=totals))

@@ -20,20 +20,14 @@ from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import in_stage, progress_bar, watched_loop
 from jointpmf.fit.settings import Likelihood, checked_objective
 from jointpmf.fit.validation import Judge, cells_of, drawn_rows, is_fraction, splitter
-from jointpmf.judge.elbow import elbow, gains
+from jointpmf.judge.elbow import elbow, gains, separation
 from jointpmf.judge.larger import fit_larger
 from jointpmf.judge.rank_text import curve_text
-from jointpmf.judge.summary import CRITERIA, information_criteria, relative_entropy
+from jointpmf.judge.summary import CRITERIA, information_criteria
 from jointpmf.judge.vuong import VLMRTest, VLMRTests, vlmr_test
 from jointpmf.point import Point
 from jointpmf.rows.source import Table, check_table
-from jointpmf.rows.table import (
-    Rows,
-    TableRows,
-    distinct_codes,
-    log_likelihoods,
-    mean_log_likelihood,
-)
+from jointpmf.rows.table import Rows, TableRows, log_likelihoods, mean_log_likelihood
 from jointpmf.solvers.jacobian import n_free_parameters
 from jointpmf.threads import one_blas_thread
 
@@ -307,11 +301,10 @@ def _with_components(
     scores: tuple[RankScore, ...], solutions: Sequence[Solution], whole: Table
 ) -> tuple[RankScore, ...]:
     """Return scores that say how large and how clear the components of their models are."""
-    codes, weights = distinct_codes(whole.codes, whole.weights)
     described = [
         score._replace(
             smallest=float(found.pmf.weights.min()),
-            relative_entropy=relative_entropy(found.pmf.responsibilities(codes), weights),
+            relative_entropy=separation(found.pmf, whole.rows),
         )
         for score, found in zip(scores, solutions, strict=False)
     ]
