@@ -131,9 +131,11 @@ RESULTS = {  # they have attributes, and the function that returns one has the e
     "Status": "solvers.loop",
     "BootstrapTest": "judge.bootstrap",
     "ErrorLimits": "judge.error_limits",
+    "Goodness": "judge.goodness",
     "Identifiability": "judge.identifiability",
     "RankCurve": "judge.rank",
     "Summary": "judge.summary",
+    "VLMRTest": "judge.vuong",
 }
 
 

@@ -15,9 +15,11 @@ UPWARD = {
     ("fit.solution", "show.notebook"),  # _repr_html_
     ("fit.solution", "show.report.page"),  # report
     ("judge.bootstrap", "show.notebook"),  # _repr_html_
+    ("judge.goodness", "show.notebook"),  # _repr_html_
     ("judge.identifiability", "show.notebook"),  # _repr_html_
     ("judge.rank", "show.notebook"),  # _repr_html_
     ("judge.summary", "show.notebook"),  # _repr_html_
+    ("judge.vuong", "show.notebook"),  # _repr_html_
 }
 """Who imports from folders to its right, inside a method for people that is named beside it."""
 

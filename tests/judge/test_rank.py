@@ -101,6 +101,12 @@ def without_seconds(curve):
     return [score._replace(seconds=0.0) for score in curve.scores]
 
 
+def without_models(curve):
+    """Return what the scores say of the folds, whatever models the curve has."""
+    unknown = {"smallest": None, "relative_entropy": None}
+    return [score._replace(**unknown) for score in without_seconds(curve)]
+
+
 class TestCriteria:
     @pytest.mark.parametrize("criterion", CRITERIA)
     def test_scores_are_those_of_the_best_fits_to_all_rows(self, criterion):
@@ -330,7 +336,9 @@ class TestModels:
         whole = curve_of_unique("validation")
         interrupt_at_rank(monkeypatch, 2, n_rows=100)
         curve = jp.choose_rank(UNIQUE, [1, 2], n_folds=2, **SMALL)
-        assert without_seconds(curve) == without_seconds(whole)
+        assert without_models(curve) == without_models(whole)
+        assert curve.scores[0].smallest == whole.scores[0].smallest
+        assert math.isnan(curve.scores[1].smallest)
         np.testing.assert_array_equal(curve[1].pmf.weights, whole[1].pmf.weights)
         with pytest.raises(jp.JointPMFError, match="no model of rank 2"):
             curve[2]
@@ -390,7 +398,7 @@ class TestChoice:
         whole = curve_of_unique(criterion)
         interrupt_at_rank(monkeypatch, 3)
         curve = jp.choose_rank(UNIQUE, [1, 2, 3, 4], criterion, n_folds=2, **SMALL)
-        assert repr(without_seconds(curve)) == repr(without_seconds(whole))
+        assert repr(without_models(curve)) == repr(without_models(whole))
         np.testing.assert_array_equal(curve.fold_scores, whole.fold_scores)
 
     @pytest.mark.parametrize("criterion", ["bic", "validation"])
@@ -464,6 +472,39 @@ class TestCurve:
         assert [line.split()[:2] for line in lines] == [["1", "5.0000"], ["2", "6.0000"]]
         assert [line.endswith("←") for line in lines] == [True, False]
         assert "nan" not in str(curve)
+
+    def test_gains_are_per_component_and_the_elbow_is_farthest_from_the_chord(self):
+        heights = {1: -9.0, 2: -5.0, 4: -3.0, 8: -2.5}
+        scores = [RankScore(r, -h, math.nan, h, 7, 0.5) for r, h in heights.items()]
+        curve = RankCurve("bic", tuple(scores), np.zeros((4, 0)))
+        assert curve.gains[1:] == [4.0, 1.0, 0.125]
+        above = [h + 9 - (r - 1) / 7 * 6.5 for r, h in heights.items()]
+        assert curve.elbow == list(heights)[int(np.argmax(above))] == 4
+        assert str(curve).splitlines()[-1] == "elbow of fitted: rank 4"
+        assert curve.to_frame()["gain"].to_list()[1:] == curve.gains[1:]
+
+    @pytest.mark.parametrize("heights", [[-3.0], [-3.0, -2.0], [-3.0, -2.0, -1.0], [-3.0] * 4])
+    def test_a_curve_without_a_bend_has_no_elbow(self, heights):
+        scores = [RankScore(k + 1, -h, math.nan, h, 7, 0.5) for k, h in enumerate(heights)]
+        curve = RankCurve("bic", tuple(scores), np.zeros((len(scores), 0)))
+        assert curve.elbow is None
+        assert "elbow" not in str(curve)
+
+    @pytest.mark.parametrize("criterion", ["validation", "bic"])
+    def test_it_says_how_small_and_how_clear_the_components_are(self, criterion):
+        curve = curve_of_unique(criterion)
+        for score in curve.scores:
+            pmf = curve[score.rank].pmf
+            assert score.smallest == pmf.weights.min()
+            found = jp.summary(pmf, jp.encode(UNIQUE, pmf.domain)).relative_entropy
+            assert score.relative_entropy == pytest.approx(found)
+        assert f"{100 * curve.scores[1].smallest:.1f} %" in str(curve)
+        assert "nan" not in str(curve)
+
+    def test_the_table_behind_it_is_not_shown_or_compared(self):
+        curve = jp.choose_rank(UNIQUE, [1], "bic", random_state=0)
+        assert "_table" not in repr(curve)
+        assert curve == replace(curve, _table=None)
 
 
 class TestProgress:
@@ -546,7 +587,71 @@ class TestBootstrap:
         assert found.p_value == 1 / 19
         assert str(found).endswith("rank 1 cannot be refuted with so few tables.")
 
-    @pytest.mark.parametrize("option", ["sample_weight", "objective", "n_starts", "validation"])
+    def test_weights_of_one_change_no_bit(self):
+        options = {"n_bootstrap": 3, "random_state": 0, "tol": 1e-6}
+        plain = jp.bootstrap_test(ROWS, 1, **options)
+        weighted = jp.bootstrap_test(ROWS, 1, sample_weight=np.ones(ROWS.n_rows), **options)
+        assert weighted.statistic == plain.statistic
+        np.testing.assert_array_equal(weighted.replicates, plain.replicates)
+
+    def test_the_statistic_of_weights_is_that_of_repeated_rows(self):
+        rows, weights = sampled(2, 200), np.random.default_rng(0).integers(0, 4, 200)
+        repeated = jp.Codes(DOMAIN, rows.array.repeat(weights, axis=0))
+        options = {"n_bootstrap": 1, "random_state": 0, "tol": 1e-10}
+        one = jp.bootstrap_test(rows, 1, sample_weight=weights, **options)
+        other = jp.bootstrap_test(repeated, 1, **options)
+        assert one.statistic == pytest.approx(other.statistic, rel=1e-6)
+
+    def test_simulated_tables_have_the_weights_of_the_rows(self, fits):
+        weights = np.random.default_rng(0).uniform(0.5, 2.0, ROWS.n_rows)
+        jp.bootstrap_test(ROWS, 1, sample_weight=weights, n_bootstrap=2, **SHORT)
+        assert len({array.tobytes() for array, _, _ in fits}) == 3
+        for _, given, _ in fits:
+            np.testing.assert_array_equal(given, weights)
+
+    def test_after_an_interrupt_the_p_value_is_that_of_the_tables_done(self, monkeypatch, caplog):
+        whole = jp.bootstrap_test(UNIQUE, 1, n_bootstrap=3, **SHORT)
+        run, tables = EMFit.run, set()
+
+        def stopped(self, source, generator):
+            tables.add(source.codes.array.tobytes())
+            if len(tables) == 4:  # the real one and two simulated ones are done
+                raise KeyboardInterrupt
+            return run(self, source, generator)
+
+        monkeypatch.setattr(EMFit, "run", stopped)
+        found = jp.bootstrap_test(UNIQUE, 1, n_bootstrap=3, **SHORT)
+        np.testing.assert_array_equal(found.replicates, whole.replicates[:2])
+        assert found.p_value == (1 + (found.replicates >= found.statistic).sum()) / 3
+        assert "stopped after 2 of 3 simulated tables" in caplog.text
+
+    def test_an_interrupt_before_any_table_is_done_ends_the_test(self, monkeypatch):
+        run, tables = EMFit.run, set()
+
+        def stopped(self, source, generator):
+            tables.add(source.codes.array.tobytes())
+            if len(tables) == 2:
+                raise KeyboardInterrupt
+            return run(self, source, generator)
+
+        monkeypatch.setattr(EMFit, "run", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            jp.bootstrap_test(UNIQUE, 1, n_bootstrap=3, **SHORT)
+
+    @pytest.mark.parametrize(
+        ("weights", "said"),
+        [
+            ([1.0], "1 sample weights for 100 rows"),
+            ([-1.0] + [1.0] * 99, "sample weight of row 0 is -1"),
+            (["x"] * 100, "are not numbers"),
+            (np.zeros(100), "all sample weights are zero"),
+        ],
+    )
+    def test_bad_weights_are_said(self, weights, said):
+        with pytest.raises(jp.JointPMFError, match=said):
+            jp.bootstrap_test(UNIQUE, 1, sample_weight=weights, n_bootstrap=1)
+
+    @pytest.mark.parametrize("option", ["objective", "n_starts", "validation"])
     def test_there_are_no_other_options(self, option):
         with pytest.raises(TypeError, match=option):
             jp.bootstrap_test(UNIQUE, 1, **{option: 1})

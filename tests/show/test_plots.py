@@ -442,7 +442,7 @@ class TestRankCurve:
         assert found["rank 3: best"].ravel().tolist() == [3, -4.0]
         assert found["rank 2: simplest within one standard error"].ravel().tolist() == [2, -4.1]
         assert ticks(ax.xaxis) == ["1", "2", "3", "4"]
-        assert ax.get_ylabel() == "held-out log-likelihood per row (nats)"
+        assert ax.get_ylabel() == "held-out log-likelihood\nper row (nats)"
 
     def test_a_criterion_has_no_errors_and_one_choice(self):
         ax = drawn(plots.rank_curve(rank_curve([90.0, 80.0, 85.0], criterion="bic")))
@@ -463,6 +463,31 @@ class TestRankCurve:
         assert legend(ax) == ["rank 2: best"]
         nothing = drawn(plots.rank_curve(rank_curve([-np.inf])))
         assert [text.get_text() for text in nothing.texts] == ["No rank has a finite score."]
+
+    def test_the_elbow_is_marked_and_the_smallest_components_are_below(self):
+        curve = rank_curve([9.0, 5.0, 4.0, 3.9], criterion="bic")
+        heights = [-9.0, -6.0, -3.0, -2.9]
+        shares = [1.0, 0.4, 0.2, 0.01]
+        scores = [
+            score._replace(log_likelihood=height, smallest=share)
+            for score, height, share in zip(curve.scores, heights, shares, strict=True)
+        ]
+        ax = drawn(plots.rank_curve(replace(curve, scores=tuple(scores))))
+        assert lines(ax)["rank 3: elbow"].ravel().tolist() == [3, 4.0]
+        own, panel = ax.figure.axes
+        assert own is ax
+        ends = [segment[1, 1] for segment in panel.collections[0].get_segments()]
+        assert ends == pytest.approx([100, 40, 20, 1])
+        assert panel.get_ylim()[1] < 50  # the only component of rank 1 does not set the scale
+        assert panel.get_position().y1 < ax.get_position().y0
+
+    def test_an_axes_outside_of_a_grid_keeps_its_place(self):
+        curve = rank_curve([9.0, 5.0], criterion="bic")
+        scores = tuple(score._replace(smallest=0.5) for score in curve.scores)
+        ax = Figure().add_axes((0.2, 0.2, 0.6, 0.6))
+        plots.rank_curve(replace(curve, scores=scores), ax)
+        assert ax.figure.axes == [ax]
+        assert ax.get_position().bounds == pytest.approx((0.2, 0.2, 0.6, 0.6))
 
 
 class TestDependencies:

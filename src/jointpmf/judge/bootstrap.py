@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointpmf.data.codes import Codes
+from jointpmf.data.codes import Codes, checked_weights
 from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING
 from jointpmf.errors import seeded_generator, whole_number
@@ -15,18 +17,24 @@ from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import checked_loop, progress_bar
 from jointpmf.judge.larger import best_unstopped, enlarged_fits
 from jointpmf.pmf import JointPMF
+from jointpmf.point import Point
 from jointpmf.rows.source import Table, check_table
-from jointpmf.solvers.starts.random import point_of_merged_rows
-from jointpmf.threads import one_blas_thread
+from jointpmf.solvers.starts.random import mixed, point_of_merged_rows
+from jointpmf.threads import interrupts, one_blas_thread
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
+
+logger = logging.getLogger("jointpmf")
 
 _FEWEST_TABLES = 19
 """Simulated tables with which a p-value can be as small as 0.05."""
 
 _TOL = 1e-8
 """How far simulated tables are fitted: a likelihood ratio need not have ten digits."""
+
+_LIFT = 0.01
+"""Part of the marginals in the start of a refit: an EM step never leaves zero."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +71,9 @@ class BootstrapTest:
 
     def _repr_html_(self) -> str:
         """Return what the test found."""
-        from jointpmf.show.notebook import bootstrap_html
+        from jointpmf.show.notebook import sentence_html
 
-        return bootstrap_html(self)
+        return sentence_html(self)
 
 
 def bootstrap_test(
@@ -73,6 +81,7 @@ def bootstrap_test(
     rank: int,
     *,
     n_bootstrap: int = 99,
+    sample_weight: Any = None,
     max_iter: int | None = None,
     tol: float | None = None,
     random_state: Any = None,
@@ -89,7 +98,12 @@ def bootstrap_test(
     rank : int
         The rank under test, against one component more.
     n_bootstrap : int
-        How many tables are simulated from the fit of the smaller rank.
+        How many tables are simulated from the fit of the smaller rank. After Ctrl-C the p-value is
+        that of the tables that were done.
+    sample_weight : array of shape (rows,), optional
+        What each row counts for, in the table and in every simulated one: the statistic is the
+        weighted likelihood ratio. A row is one observation, whatever its weight, as in a survey
+        with weights; repeat the rows of a table of distinct rows and how often each was seen.
     max_iter, tol, random_state, verbose, domain, bins
         As in `choose_rank`; the tolerance is 1e-8 by default.
 
@@ -104,22 +118,59 @@ def bootstrap_test(
     rank = whole_number(rank, "the rank", 1)
     n_bootstrap = whole_number(n_bootstrap, "n_bootstrap", 1)
     codes = encode(table, domain, bins=bins)
-    check_table(codes, None)
+    weights = checked_weights(sample_weight, codes.n_rows)
+    check_table(codes, weights)
     generator = seeded_generator(random_state)
-    replicates = []
-    with one_blas_thread, progress_bar("simulating", n_bootstrap, verbose) as advance:
+    replicates: list[float] = []
+    with one_blas_thread:
         fit = EMFit(rank, checked_loop(max_iter, tol, (2000, _TOL)))
-        whole = Table.of_codes(codes)
+        whole = Table.of_codes(codes, weights)
         small = best_unstopped([fit], whole, generator).pmf
         statistic = _likelihood_ratio(whole, small, fit, generator)
-        for k in range(n_bootstrap):
-            drawn = small.sample(codes.n_rows, random_state=generator, backend="codes")
-            drawn = np.where(codes.array == MISSING, MISSING, drawn)
-            simulated = Table.of_codes(Codes(codes.domain, drawn))
+
+        def compare(simulated: Table) -> None:
             replicates.append(_likelihood_ratio(simulated, small, fit, generator))
-            advance(f"table {k + 1}")
+
+        if not simulate(small, whole, n_bootstrap, compare, generator, verbose):
+            raise KeyboardInterrupt
     n_above = sum(replicate >= statistic for replicate in replicates)
-    return BootstrapTest(rank, statistic, (1 + n_above) / (1 + n_bootstrap), np.array(replicates))
+    p_value = (1 + n_above) / (1 + len(replicates))
+    return BootstrapTest(rank, statistic, p_value, np.array(replicates))
+
+
+def simulate(
+    pmf: JointPMF,
+    table: Table,
+    count: int,
+    use: Callable[[Table], None],
+    generator: np.random.Generator,
+    verbose: bool,
+) -> int:
+    """Draw tables from a model, with the weights and the missing cells of a table, and use each.
+
+    Returns how many were used: after Ctrl-C those that were done.
+    """
+    is_missing = table.codes.array == MISSING
+    done = 0
+    with progress_bar("simulating", count, verbose) as advance:
+        try:
+            with interrupts():
+                for _ in range(count):
+                    drawn = pmf.sample(len(is_missing), random_state=generator, backend="codes")
+                    drawn = np.where(is_missing, MISSING, drawn)
+                    use(Table.of_codes(Codes(table.domain, drawn), table.weights))
+                    done += 1
+                    advance(f"table {done}")
+        except KeyboardInterrupt:
+            logger.warning("stopped after %d of %d simulated tables", done, count)
+    return done
+
+
+def refitted(pmf: JointPMF, table: Table, generator: np.random.Generator) -> JointPMF:
+    """Return the fit to a simulated table that begins near the model that it came from."""
+    start = JointPMF.at(mixed(Point.of_pmf(pmf), table.rows.marginal, _LIFT), table.domain)
+    fit = EMFit(pmf.rank, checked_loop(None, None, (2000, _TOL)), start=start)
+    return best_unstopped([fit], table, generator).pmf
 
 
 def _likelihood_ratio(

@@ -20,8 +20,11 @@ from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import in_stage, progress_bar, watched_loop
 from jointpmf.fit.settings import Likelihood, checked_objective
 from jointpmf.fit.validation import Judge, cells_of, drawn_rows, is_fraction, splitter
+from jointpmf.judge.elbow import elbow, gains, separation
 from jointpmf.judge.larger import fit_larger
+from jointpmf.judge.rank_text import curve_text
 from jointpmf.judge.summary import CRITERIA, information_criteria
+from jointpmf.judge.vuong import VLMRTest, VLMRTests, vlmr_test
 from jointpmf.point import Point
 from jointpmf.rows.source import Table, check_table
 from jointpmf.rows.table import Rows, TableRows, log_likelihoods, mean_log_likelihood
@@ -29,6 +32,7 @@ from jointpmf.solvers.jacobian import n_free_parameters
 from jointpmf.threads import one_blas_thread
 
 if TYPE_CHECKING:
+    from jointpmf.data.codes import Codes
     from jointpmf.domain import Domain
     from jointpmf.fit.solution import Callback, Solution
     from jointpmf.pmf import JointPMF
@@ -45,7 +49,9 @@ class RankScore(NamedTuple):
 
     `score` is the mean held-out log-likelihood per row (the larger the better) or an information
     criterion (the smaller the better); `standard_error` that of the mean over folds, or over
-    validation rows, and NaN for a criterion.
+    validation rows, and NaN for a criterion. `smallest` is the weight of the smallest component of
+    the fit to all rows, and `relative_entropy` says how well its components separate, as in
+    `summary`; NaN where the curve has no such fit.
     """
 
     rank: int
@@ -54,6 +60,8 @@ class RankScore(NamedTuple):
     log_likelihood: float
     n_parameters: int
     seconds: float
+    smallest: float = math.nan
+    relative_entropy: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,10 @@ class RankCurve:
         The rank with the best score.
     simplest_rank : int
         The smallest rank whose score is within one standard error of the best.
+    gains : list of float
+        What the fitted log-likelihood of a row gains on the rank before, per component added.
+    elbow : int or None
+        The rank at which the fitted log-likelihood bends; None if it does not.
     fold_scores : array of shape (ranks, folds)
         The held-out log-likelihoods of each fold, for comparisons in pairs.
     solutions : tuple of Solution
@@ -81,6 +93,7 @@ class RankCurve:
     scores: tuple[RankScore, ...]
     fold_scores: np.ndarray = field(repr=False)
     solutions: tuple[Solution, ...] = field(default=(), repr=False)
+    _table: tuple[Codes, np.ndarray | None] | None = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, rank: int) -> Solution:
         """Return the fit of a rank to all rows."""
@@ -113,6 +126,66 @@ class RankCurve:
             return best.rank
         return min(s.rank for s in self.scores if s.score >= best.score - best.standard_error)
 
+    @property
+    def _ranks(self) -> list[int]:
+        return [score.rank for score in self.scores]
+
+    @property
+    def gains(self) -> list[float]:
+        """What the fitted log-likelihood gains on the rank before, per component added."""
+        return gains(self._ranks, [score.log_likelihood for score in self.scores])
+
+    @property
+    def elbow(self) -> int | None:
+        """The rank at which the fitted log-likelihood bends (docs/math.md, eq. 58)."""
+        return elbow(self._ranks, [score.log_likelihood for score in self.scores])
+
+    def vlmr(self, rank: int) -> VLMRTest:
+        """Test a rank against the next one of the curve, after Vuong, Lo, Mendell and Rubin.
+
+        The test needs no simulation, but its theory does not hold for components (Jeffries, 2003),
+        and it refutes ranks that are enough (docs/rank.md); `bootstrap_test` is more to be trusted.
+
+        Parameters
+        ----------
+        rank : int
+            The rank under test. The curve must be of maximum-likelihood fits, without smoothing,
+            as an information criterion has them.
+
+        Examples
+        --------
+        >>> import jointpmf as jp
+        >>> truth = jp.random_pmf(jp.Domain.of_sizes([6] * 6), rank=2, random_state=0)
+        >>> rows = truth.sample(2000, random_state=0, backend="codes")
+        >>> curve = jp.choose_rank(rows, [1, 2], criterion="bic", random_state=0)
+        >>> curve.vlmr(1).p_value < 0.001
+        True
+        """
+        rank = whole_number(rank, "the rank", 1)
+        models = {r: s.pmf for r, s in zip(self._ranks, self.solutions, strict=False)}
+        larger = min((r for r in models if r > rank), default=None)
+        if rank not in models or larger is None:
+            raise JointPMFError(
+                f"the curve has no models of rank {rank} and of a larger one to compare"
+            )
+        if self._table is None:
+            raise JointPMFError("the test needs maximum-likelihood fits: use criterion='bic'")
+        return vlmr_test(models[rank], models[larger], *self._table)
+
+    def vlmr_tests(self) -> VLMRTests:
+        """Return the test `vlmr` of every rank of the curve against the next one.
+
+        Examples
+        --------
+        >>> import jointpmf as jp
+        >>> rows = jp.random_pmf(jp.Domain.of_sizes([3] * 4), 2, 0).sample(300, random_state=0)
+        >>> curve = jp.choose_rank(rows, [1, 2, 3], criterion="bic", random_state=0)
+        >>> curve.vlmr_tests().to_frame()["rank"].to_list()
+        [1, 2]
+        """
+        ranks = self._ranks[: len(self.solutions)]
+        return VLMRTests(tuple(self.vlmr(rank) for rank in ranks[:-1]))
+
     def to_frame(self, backend: str = "polars") -> Any:
         """Return the scores as a frame, "polars", "pandas" or "pyarrow": one row per rank.
 
@@ -122,25 +195,13 @@ class RankCurve:
         >>> RankCurve("validation", scores, np.zeros((1, 1))).to_frame()["score"].to_list()
         [-2.5]
         """
-        columns = zip(*self.scores, strict=True)
-        return table_of(dict(zip(RankScore._fields, map(list, columns), strict=True)), backend)
+        cells = map(list, zip(*self.scores, strict=True))
+        columns = dict(zip(RankScore._fields, cells, strict=True))
+        return table_of(columns | {"gain": self.gains}, backend)
 
     def __str__(self) -> str:
         """Return the curve as a table, the chosen rank marked."""
-        has_errors = self.criterion == "validation"
-        score_name = "held-out" if has_errors else self.criterion.upper()
-        lines = [
-            f"{'rank':>6} {score_name:>12}{' ± error' if has_errors else ''}"
-            f" {'fitted':>12} {'parameters':>11}"
-        ]
-        for s in self.scores:
-            error = f" {s.standard_error:7.4f}" if has_errors else ""
-            mark = " ←" if s.rank == self.rank else ""
-            lines.append(
-                f"{s.rank:>6} {s.score:>12.4f}{error} {s.log_likelihood:>12.4f} "
-                f"{s.n_parameters:>11}{mark}"
-            )
-        return "\n".join(lines)
+        return curve_text(self)
 
     def _repr_html_(self) -> str:
         """Return the best rank, and the curve as a chart and as a table."""
@@ -231,7 +292,23 @@ def choose_rank(
             "under every rank some held-out row is impossible; smoothing above 0 avoids that"
         )
     held_out = np.array([[r.held_out for r in same] for same in results])
-    return RankCurve(criterion, scores, held_out, tuple(solutions))
+    scores = _with_components(scores, solutions, whole)
+    kept = None if fit.smoothing else (codes, weights)
+    return RankCurve(criterion, scores, held_out, tuple(solutions), kept)
+
+
+def _with_components(
+    scores: tuple[RankScore, ...], solutions: Sequence[Solution], whole: Table
+) -> tuple[RankScore, ...]:
+    """Return scores that say how large and how clear the components of their models are."""
+    described = [
+        score._replace(
+            smallest=float(found.pmf.weights.min()),
+            relative_entropy=separation(found.pmf, whole.rows),
+        )
+        for score, found in zip(scores, solutions, strict=False)
+    ]
+    return (*described, *scores[len(described) :])
 
 
 def _checked_settings(objective: Any, is_held_out: bool) -> Likelihood:

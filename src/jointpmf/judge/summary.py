@@ -24,6 +24,7 @@ from jointpmf.solvers.jacobian import n_free_parameters
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jointpmf.judge.goodness import Goodness
     from jointpmf.judge.sizes import Sizes
 
 CRITERION_NAMES = {"aic": "AIC", "bic": "BIC", "abic": "aBIC", "caic": "CAIC"}
@@ -237,6 +238,50 @@ class Summary:
         }
         return table_of(columns, backend)
 
+    def goodness_of_fit(
+        self, n_bootstrap: int = 0, random_state: Any = None, verbose: bool = False
+    ) -> Goodness:
+        """Return how well the model fits the table: G², X², and the residual of every pair.
+
+        The χ² distribution of G² and X² needs several rows for each cell of the table of all
+        variables, which few tables have; simulated tables always give a p-value
+        (docs/math.md, eqs. 54 and 55).
+
+        Parameters
+        ----------
+        n_bootstrap : int
+            How many tables are simulated from the model, with the same missing cells and weights,
+            and fitted anew; 99 or more for p-values that you will publish. After Ctrl-C the
+            p-values are those of the tables that were done.
+        random_state : int or numpy Generator, optional
+            The same seed gives the same tables.
+        verbose : bool
+            Whether a bar shows how many are done.
+
+        Examples
+        --------
+        >>> from jointpmf import Codes, Domain, fit_rows
+        >>> rows = Codes(Domain.of_sizes([2, 2]), [[0, 0]] * 4 + [[1, 1], [1, 0]])
+        >>> print(summary(fit_rows(rows, rank=1).pmf, rows).goodness_of_fit())
+        6 rows, rank 1, 2 parameters, df 1
+             value
+        G²  2.6341
+        X²  2.4000
+        With 6 rows for 4 cells the χ² distribution does not hold: use n_bootstrap for p-values.
+        <BLANKLINE>
+        pair    χ²/df  worst cell  observed  expected
+        x0, x1   2.40        1, 1         1       0.3
+        """
+        from jointpmf.judge.goodness import goodness_of_fit
+
+        return goodness_of_fit(
+            self.pmf,
+            *self._table,
+            n_bootstrap=n_bootstrap,
+            random_state=random_state,
+            verbose=verbose,
+        )
+
     def _repr_html_(self) -> str:
         """Return the criteria, and the profile of the first variables and components."""
         from jointpmf.show.notebook import summary_html
@@ -303,7 +348,7 @@ def summary(pmf: JointPMF | Solution, table: Any, sample_weight: Any = None) -> 
         log_likelihood,
         n_parameters,
         **information_criteria(log_likelihood, n_parameters, n_rows),
-        relative_entropy=_relative_entropy(posterior, weights),
+        relative_entropy=relative_entropy(posterior, weights),
         components=np.where(is_seen, posterior.argmax(axis=1), MISSING),
         responsibilities=posterior,
         _table=(codes, given),
@@ -319,7 +364,7 @@ def _replication(solution: Solution) -> str:
     return f"found by {solution.n_agreed} of {solution.n_starts} starts"
 
 
-def _relative_entropy(posterior: np.ndarray, weights: np.ndarray) -> float:
+def relative_entropy(posterior: np.ndarray, weights: np.ndarray) -> float:
     """Return 1 − (mean entropy of the rows' components) / log rank (eq. 24)."""
     rank = posterior.shape[1]
     if rank == 1:

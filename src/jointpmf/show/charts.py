@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from jointpmf.judge.rank_text import percent_text
 from jointpmf.show.html import Html, element, escaped, html_table, joined
 from jointpmf.show.text import number_text, percent, shortened
 
@@ -256,21 +257,27 @@ def curve_html(curve: RankCurve) -> Html:
         better = "higher" if is_held_out else "lower"
         chart = _chart(finite, curve.rank, f"{name}, {better} is better")
         parts.insert(0, element("div", chart))
+    if curve.elbow is not None:
+        parts.append(element("p", f"The fitted log-likelihood bends at rank {curve.elbow}."))
     return joined(parts)
 
 
 def _table(curve: RankCurve, score_name: str, has_errors: bool) -> Html:
-    headings = ["rank", score_name, *(["± error"] if has_errors else []), "fitted", "parameters"]
     best = curve.rank if curve.has_best else None
+    has_models = any(math.isfinite(s.smallest) for s in curve.scores)
+    headings = ["rank", score_name, *["± error"] * has_errors, "fitted", "gain", "parameters"]
+    headings += ["smallest", "entropy"] * has_models
     rows: list[list[Any]] = [
         [
             _marked(s.rank) if s.rank == best else s.rank,
             _digits(s.score),
-            *([_digits(s.standard_error)] if has_errors else []),
+            *[_digits(s.standard_error)] * has_errors,
             _digits(s.log_likelihood),
+            _digits(gain) if math.isfinite(gain) else "",
             f"{s.n_parameters:,}",
+            *[percent_text(s.smallest), _digits(s.relative_entropy)] * has_models,
         ]
-        for s in curve.scores
+        for s, gain in zip(curve.scores, curve.gains, strict=True)
     ]
     return html_table(headings, rows, numbers=range(len(headings)))
 

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from jointpmf.domain import Variable
     from jointpmf.fit.solution import Solution
     from jointpmf.judge.bootstrap import BootstrapTest
+    from jointpmf.judge.goodness import Goodness
     from jointpmf.judge.identifiability import Identifiability
     from jointpmf.judge.rank import RankCurve
     from jointpmf.judge.summary import Summary
+    from jointpmf.judge.vuong import VLMRTest
     from jointpmf.marginals.marginal_set import Disagreement, MarginalSet
     from jointpmf.pmf import JointPMF
 
@@ -29,6 +31,9 @@ _MARGINALS, _NAMES = 8, 6
 
 _PROFILED, _LEVELS, _COMPONENTS = 12, 12, 12
 """Variables, levels of each and components of a summary that are shown."""
+
+_PAIRS = 10
+"""Pairs of variables that are shown."""
 
 
 def pmf_html(pmf: JointPMF) -> str:
@@ -133,9 +138,24 @@ def rank_curve_html(curve: RankCurve) -> str:
     return fragment(_heading(best), curve_html(curve))
 
 
-def bootstrap_html(test: BootstrapTest) -> str:
-    """Return what the test found."""
+def sentence_html(test: BootstrapTest | VLMRTest) -> str:
+    """Return what a test found."""
     return fragment(element("p", str(test)))
+
+
+def goodness_html(found: Goodness) -> str:
+    """Return how well a model fits, and the pairs that fit worst."""
+    headings, *tests = found.test_lines()
+    parts: list[Html] = [
+        _heading(found.heading),
+        html_table(headings, tests, numbers=range(1, len(headings))),
+        *(element("p", sentence) for sentence in found.sentences()),
+    ]
+    if len(found.pairs):
+        names, *pairs = found.pair_lines(_PAIRS)
+        rows = ([name_of(pair), *cells] for pair, *cells in pairs)
+        parts.append(html_table(names, rows, numbers=range(1, len(names))))
+    return fragment(*parts, _rest([(len(found.pairs), _PAIRS, "pairs")]))
 
 
 def summary_html(summary: Summary) -> str:

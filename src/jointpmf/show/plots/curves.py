@@ -38,12 +38,17 @@ if TYPE_CHECKING:
 _REFERENCE_LINES = ("--", "-", ":", "-.")
 """The line styles of methods without a rank, in this order."""
 
+_SMALL = 5.0
+"""Percent: smaller components are often few rows that chance brought together."""
+
 
 def rank_curve(curve: RankCurve, ax: Axes | None = None) -> Axes:
     """Draw how well each rank does, and return the Axes.
 
     Bars are standard errors. The rank with the best score is marked, and the smallest one whose
-    score is within one standard error of it, which the dashed line shows.
+    score is within one standard error of it, which the dashed line shows. So is the rank at which
+    the fitted log-likelihood bends. The panel below shows the weight of
+    the smallest component of each rank; the dashed line is at 5 %.
 
     Parameters
     ----------
@@ -68,8 +73,8 @@ def rank_curve(curve: RankCurve, ax: Axes | None = None) -> Axes:
     scores = finite([score.score for score in curve.scores])
     errors = finite([score.standard_error for score in curve.scores])
     is_held_out = curve.criterion == "validation"
-    name = "held-out log-likelihood per row (nats)" if is_held_out else curve.criterion.upper()
-    with drawing(ax) as ax:
+    name = "held-out log-likelihood\nper row (nats)" if is_held_out else curve.criterion.upper()
+    with drawing(ax, height=4.6) as ax:
         ax.set(xlabel="rank", ylabel=name)
         if np.isnan(scores).all():
             return say(ax, "No rank has a finite score.")
@@ -80,10 +85,37 @@ def rank_curve(curve: RankCurve, ax: Axes | None = None) -> Axes:
             ax.axhline(scores[best] - errors[best], color=GREY, ls="--", lw=1)
             label = f"rank {ranks[simplest]}: simplest within one standard error"
             _mark(ax, ranks[simplest], scores[simplest], "D", ORANGE, label)
+        bend = curve.elbow
+        if bend is not None:
+            height = scores[int(np.searchsorted(ranks, bend))]
+            ax.plot(
+                bend, height, "s", color=ink(ax), mfc="none", ms=11, label=f"rank {bend}: elbow"
+            )
         _mark(ax, ranks[best], scores[best], "o", VERMILION, f"rank {ranks[best]}: best")
         _rank_axis(ax, ranks)
         ax.legend()
+        _smallest_panel(ax, ranks, finite([score.smallest for score in curve.scores]))
     return ax
+
+
+def _smallest_panel(ax: Axes, ranks: np.ndarray, shares: np.ndarray) -> None:
+    """Draw the weight of the smallest component of each rank, below the curve if there is room.
+
+    An Axes that is not in a grid keeps its place, and gets no panel.
+    """
+    several = shares[(ranks > 1) & ~np.isnan(shares)]  # a single component has all the weight
+    place = ax.get_subplotspec()
+    if not len(several) or place is None:
+        return
+    grid = place.subgridspec(2, 1, height_ratios=(3, 1))
+    ax.set_subplotspec(grid[0])
+    panel = ax.figure.add_subplot(grid[1], sharex=ax)
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.vlines(ranks, 0, 100 * shares, color=BLUE, lw=4)
+    panel.axhline(_SMALL, color=GREY, ls="--", lw=1)
+    panel.set_ylim(0, max(115 * several.max(), 2 * _SMALL))
+    panel.set_ylabel("smallest (%)")
+    panel.tick_params(labelbottom=False)
 
 
 def _mark(ax: Axes, x: float, y: float, marker: str, colour: str, label: str) -> None:
