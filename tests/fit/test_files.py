@@ -273,7 +273,7 @@ class TestWeights:
         first = fit(weighted(WEIGHTS), **options)
         assert_same_bits(fit(weighted(WEIGHTS), **options).pmf, first.pmf)
         swapped = WEIGHTS.copy()
-        same = [m for m in range(1, 600) if TABLE.row(m) != TABLE.row(0)][0]
+        same = next(m for m in range(1, 600) if TABLE.row(m) != TABLE.row(0))
         swapped[[0, same]] = swapped[[same, 0]]
         with pytest.raises(jp.JointPMFError, match="is of another fit"):
             fit(weighted(swapped), **options)

@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from jointpmf.data.codes import Codes, checked_weights
+from jointpmf.data.codes import checked_weights
 from jointpmf.data.encode import encode
 from jointpmf.domain import check_is_domain
 from jointpmf.errors import JointPMFError
@@ -22,6 +20,7 @@ from jointpmf.rows.reading import (
     Reading,
     WeightedCodes,
     are_batches,
+    joined,
 )
 from jointpmf.rows.source import Source, Table
 from jointpmf.rows.spool import Spool, SpooledRows
@@ -132,6 +131,4 @@ def _read(
         for one in held:
             spool.add(*one)
         return None
-    arrays = [codes.array for codes, _ in held]
-    parts = [weights for _, weights in held if weights is not None]
-    return Codes(reading.domain, np.concatenate(arrays)), np.concatenate(parts) if parts else None
+    return joined(held)

@@ -35,6 +35,13 @@ WeightedCodes = tuple[Codes, np.ndarray | None]
 """Some rows, and what each of them counts for; None if each counts for one."""
 
 
+def joined(parts: Sequence[WeightedCodes]) -> WeightedCodes:
+    """Return the rows of several parts as one; either all of them have weights, or none."""
+    array = np.concatenate([codes.array for codes, _ in parts])
+    weights = [own for _, own in parts if own is not None]
+    return Codes(parts[0][0].domain, array), np.concatenate(weights) if weights else None
+
+
 @dataclass(frozen=True)
 class Files:
     """Tables on disk, as a source of rows.
