@@ -85,7 +85,7 @@ def report(
     check_stdin(model, data)
     subject = Subject.of_file(read_model(model))
     is_shown = console(stderr=True).is_terminal
-    found = findings_in(subject, data, missing or [], unknown, weights, asked, seed, is_shown)
+    found = findings_in(subject, data, missing or [], unknown, asked, seed, is_shown, weights)
     content = report_bytes(found, os.path.splitext(os.path.basename(source))[0])
     rows = None if found.tally is None else found.tally.n_rows
     said = {"output": output, "rows": rows, "warnings": found.warnings}

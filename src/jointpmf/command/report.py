@@ -25,10 +25,10 @@ def findings_in(
     data: str,
     missing: Iterable[str],
     unknown: Any,
-    weights: str | None,
     ranks: Sequence[int] | None,
     seed: int,
     verbose: bool,
+    weights: str | None = None,
     most_for_ranks: int = 50_000,
     **sizes: int,
 ) -> Findings:

@@ -57,8 +57,9 @@ class WeightColumn:
         """Return the weights of the next rows, or raise naming the first row whose is none."""
         cells = batch[self.name]
         numbers = _numbers(cells)
+        is_text = cells.is_not_null() & (numbers.is_null() | numbers.is_nan())
+        self._refuse(cells, is_text, "a weight must be a number")
         self._refuse(cells, cells.is_null(), "every row needs a weight")
-        self._refuse(cells, numbers.is_null() | numbers.is_nan(), "a weight must be a number")
         is_outside = (numbers < 0) | (numbers > self.most)
         self._refuse(cells, is_outside, f"a weight must be from 0 to {self.most:g}")
         self._n_rows += len(cells)
