@@ -10,7 +10,7 @@ import pytest
 import jointpmf as jp
 from jointpmf.command.report import findings_in
 from jointpmf.fit import memory
-from jointpmf.judge import climb
+from jointpmf.judge import rank
 from jointpmf.model_file import read_about, read_model_file
 from jointpmf.show.report.subject import Subject
 from jointpmf.show.report.tally import Tally
@@ -128,7 +128,7 @@ class TestCriterion:
         found, about, out = fitted("--drop", "w", "--classes")
         assert about["criterion"] == "bic"
         tried = re.findall(r"^ +(\d+) +\d", out, re.MULTILINE)
-        assert tried == [str(rank) for rank in range(1, found.rank + 3)]
+        assert tried == [str(one) for one in range(1, found.rank + 3)]
         assert found.rank == jp.choose_rank(TABLE, range(1, 5), "bic", random_state=0).rank
 
     def test_it_has_the_curve_for_machines(self, data, tmp_path, inside):
@@ -140,14 +140,14 @@ class TestCriterion:
         assert said["rank"] == min(said["curve"], key=lambda score: score["score"])["rank"]
 
     def test_an_interrupt_writes_the_best_rank_so_far(self, data, tmp_path, inside, monkeypatch):
-        choose = climb.choose_rank
+        choose = rank.choose_rank
 
         def interrupted(codes, ranks, *args, **options):
             if ranks == [3]:
                 raise KeyboardInterrupt
             return choose(codes, ranks, *args, **options)
 
-        monkeypatch.setattr(climb, "choose_rank", interrupted)
+        monkeypatch.setattr(rank, "choose_rank", interrupted)
         code, out, _ = inside("fit", data, "-o", tmp_path / "m", "--drop", "w", "--classes")
         assert code == 3
         assert "The fit was stopped" in out

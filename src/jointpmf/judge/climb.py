@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointpmf.judge.rank import RankCurve, choose_rank
-
 if TYPE_CHECKING:
     from jointpmf.data.codes import Codes
+    from jointpmf.judge.rank import RankCurve
 
 
 def climbing_curves(
@@ -47,6 +46,8 @@ def climbing_curves(
     >>> curves[-1].rank, [score.rank for score in curves[-1].scores]
     (2, [1, 2, 3, 4])
     """
+    from jointpmf.judge.rank import choose_rank  # later: all of a fit is below it
+
     curve: RankCurve | None = None
     for rank in count(1) if ranks is None else ranks:
         one = choose_rank(codes, [rank], criterion, **options)
