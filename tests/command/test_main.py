@@ -1,6 +1,5 @@
 """The installed command, run as a person would run it."""
 
-import io
 import json
 import os
 import pty
@@ -34,6 +33,7 @@ NAMES = [
     "sample",
     "population",
     "score",
+    "classes",
     "info",
     "identify",
     "demo",
@@ -44,20 +44,6 @@ NAMES = [
 def run(*arguments, **options):
     options = {"capture_output": True, "text": True, "env": ENVIRONMENT, "timeout": 120} | options
     return subprocess.run([COMMAND, *map(str, arguments)], **options)
-
-
-@pytest.fixture
-def inside(capsys, monkeypatch):
-    """Run the command in this process, which is quicker; return its code, stdout and stderr."""
-    monkeypatch.setenv("COLUMNS", "100")
-
-    def call(*arguments, stdin=b""):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        return ended.value.code, *capsys.readouterr()
-
-    return call
 
 
 def survey():

@@ -34,7 +34,7 @@ WRITERS = {
 
 
 def all_codes(table, domain):
-    return jp.Codes(domain, np.concatenate([codes.array for codes in codes_in(table, domain)]))
+    return jp.Codes(domain, np.concatenate([codes.array for codes, _ in codes_in(table, domain)]))
 
 
 TINY = {"batch_cells": 4 * 11, "batch_bytes": 100}

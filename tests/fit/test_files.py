@@ -109,7 +109,9 @@ class TestPaths:
             fit(jp.Files(path, **options))
 
     def test_weights_cannot_be_given_beside_a_file(self, path):
-        with pytest.raises(jp.JointPMFError, match="sample_weight does not apply to a file"):
+        with pytest.raises(
+            jp.JointPMFError, match=r"sample_weight does not apply to a file: name a column of it"
+        ):
             fit(path, sample_weight=np.ones(len(TABLE)))
 
 
@@ -170,3 +172,175 @@ class TestLittleMemory:
         TABLE[:-1].write_csv(path)
         with pytest.raises(jp.JointPMFError, match=r"is of another fit \(table: not the same\)"):
             fit(Path(path), **options)
+
+
+WEIGHTS = np.random.default_rng(1).gamma(2.0, size=len(TABLE))
+COUNTS = np.random.default_rng(2).integers(0, 4, len(TABLE))
+REPEATED = TABLE[np.repeat(np.arange(len(TABLE)), COUNTS)]
+FINE = {"max_iter": 2000, "tol": 1e-13}
+
+
+@pytest.fixture
+def weighted(tmp_path):
+    """Write the table with a column of weights, and give it as a source of rows."""
+
+    def write(weights, **options):
+        path = tmp_path / "weighted.csv"
+        TABLE.clone().insert_column(2, pl.Series("w", weights)).write_csv(path)
+        return jp.Files(path, weights="w", **options)
+
+    return write
+
+
+class TestWeights:
+    """A column of a file says what each row counts for."""
+
+    @pytest.mark.parametrize(
+        "options",
+        [{}, {"rank": "auto"}, {"objective": jp.Coupled(order=2), "max_iter": 100}],
+        ids=["likelihood", "auto", "marginals"],
+    )
+    def test_they_are_the_sample_weight_of_the_table(self, weighted, options):
+        if options.get("rank") == "auto":
+            options |= {"kinds": Kinds(ranks=(1, 2)), "n_average": 2}
+        found, expected = (
+            fit(weighted(WEIGHTS), **options),
+            fit(TABLE, sample_weight=WEIGHTS, **options),
+        )
+        assert found.pmf.domain.names == tuple(TABLE.columns)
+        assert_same_bits(found.pmf, expected.pmf)
+        assert found.objective == expected.objective
+        assert found.source == expected.source
+
+    def test_in_many_batches_too(self, tmp_path, weighted):
+        source = weighted(WEIGHTS)
+        table = pl.read_csv(source.paths)
+        paths = [tmp_path / f"{k}.parquet" for k in range(3)]
+        for k, one in enumerate(paths):
+            table[200 * k : 200 * (k + 1)].write_parquet(one)
+        several = replace(source, paths=paths)
+        assert_same_bits(fit(several).pmf, fit(TABLE, sample_weight=WEIGHTS).pmf)
+        pairs = {"objective": jp.Coupled(order=2), "max_iter": 100}
+        assert fit(several, **pairs).objective == pytest.approx(
+            fit(source, **pairs).objective, rel=1e-12
+        )
+
+    @pytest.mark.parametrize("order", [None, 2])
+    def test_whole_ones_are_rows_that_repeat(self, weighted, tmp_path, order):
+        options = {"objective": jp.Coupled(order=order)} if order else FINE
+        REPEATED.write_csv(tmp_path / "repeated.csv")
+        found = fit(weighted(COUNTS), **options)
+        expected = fit(tmp_path / "repeated.csv", **options)
+        assert found.objective == pytest.approx(expected.objective, rel=1e-12)
+        np.testing.assert_allclose(found.pmf.weights, expected.pmf.weights, atol=1e-12)
+
+    @pytest.mark.usefixtures("small_room")
+    def test_rows_on_disk_are_fitted_as_well(self, weighted):
+        found = fit(weighted(WEIGHTS), effort=SMALL, **FINE)
+        best = fit(TABLE, sample_weight=WEIGHTS, **FINE)
+        assert found.start.in_steps
+        assert found.objective == pytest.approx(best.objective, abs=1e-8)
+        assert found.source == best.source
+
+    @pytest.mark.usefixtures("small_room")
+    def test_implicit_marginals_of_rows_on_disk(self, weighted):
+        options = {"objective": jp.Coupled(order=2, is_implicit=None), "max_iter": 100}
+        found = fit(weighted(WEIGHTS), **options)
+        expected = fit(TABLE, sample_weight=WEIGHTS, **options)
+        assert found.objective == pytest.approx(expected.objective, rel=1e-12)
+
+    @pytest.mark.usefixtures("small_room")
+    def test_a_sample_for_the_rank_is_drawn_by_weight(self, weighted):
+        first = TABLE.columns[0]
+        heavy = (TABLE[first] == TABLE[first][0]).fill_null(False).cast(float).to_numpy()
+        kinds = Kinds(ranks=(1, 2))
+        found = fit(weighted(heavy), "auto", effort=SMALL, kinds=kinds, n_average=2)
+        assert found.source.n_rows == 600
+        assert found.source.n_sampled < 200
+        assert found.pmf.marginal([first]).table().max() > 0.95 > heavy.mean() + 0.3
+
+    @pytest.mark.usefixtures("small_room")
+    def test_blocks_without_weight(self, weighted):
+        heavy = np.where(np.arange(len(TABLE)) < 200, 1.0, 0.0)
+        found = fit(weighted(heavy), effort=SMALL, **FINE)
+        assert found.objective == pytest.approx(fit(TABLE[:200], **FINE).objective, abs=1e-8)
+
+    @pytest.mark.parametrize("is_small", [False, True])
+    def test_other_weights_are_another_fit(self, weighted, tmp_path, is_small, request):
+        if is_small:
+            request.getfixturevalue("small_room")
+        options = {"effort": SMALL, "checkpoint": tmp_path / "c"}
+        first = fit(weighted(WEIGHTS), **options)
+        assert_same_bits(fit(weighted(WEIGHTS), **options).pmf, first.pmf)
+        swapped = WEIGHTS.copy()
+        same = next(m for m in range(1, 600) if TABLE.row(m) != TABLE.row(0))
+        swapped[[0, same]] = swapped[[same, 0]]
+        with pytest.raises(jp.JointPMFError, match="is of another fit"):
+            fit(weighted(swapped), **options)
+
+    @pytest.mark.usefixtures("small_room")
+    def test_a_fit_that_was_ended_goes_on_to_the_same_bits(self, weighted, tmp_path):
+        options = {"effort": SMALL}
+        whole, seen = fit(weighted(WEIGHTS), **options), []
+
+        def interrupt(step, pmf):
+            seen.append(step)
+            if len(seen) == 5:
+                raise KeyboardInterrupt
+
+        options |= {"checkpoint": jp.Checkpoint(tmp_path / "c", every=2, seconds=0.0)}
+        stopped = fit(weighted(WEIGHTS), callback=interrupt, **options)
+        assert stopped.status is jp.Status.STOPPED
+        assert_same_bits(fit(weighted(WEIGHTS), **options).pmf, whole.pmf)
+
+    @pytest.mark.parametrize(
+        ("bad", "sentence"),
+        [
+            (None, "column 'w' holds no number in row 7, but every row needs a weight"),
+            ("heavy", "column 'w' holds 'heavy' in row 7, but a weight must be a number"),
+            ("-1", "column 'w' holds '-1' in row 7, but a weight must be from 0 to 1e+50"),
+            ("inf", "column 'w' holds 'inf' in row 7, but a weight must be from 0 to 1e+50"),
+            ("2e50", "column 'w' holds '2e50' in row 7, but a weight must be from 0 to 1e+50"),
+        ],
+    )
+    @pytest.mark.parametrize("is_small", [False, True])
+    def test_a_row_whose_weight_is_none_is_named(self, weighted, bad, sentence, is_small, request):
+        if is_small:
+            request.getfixturevalue("small_room")
+        weights = ["1"] * len(TABLE)
+        weights[7] = bad
+        with pytest.raises(jp.JointPMFError) as raised:
+            fit(weighted(weights))
+        assert str(raised.value) == sentence
+
+    @pytest.mark.parametrize("bad", [float("nan"), -0.5, float("inf"), None])
+    def test_in_typed_files_too(self, tmp_path, bad):
+        path = tmp_path / "t.parquet"
+        TABLE.with_columns(w=pl.Series([1.0] * 599 + [bad])).write_parquet(path)
+        with pytest.raises(jp.JointPMFError, match=r"column 'w' holds .* in row 599, but"):
+            fit(jp.Files(path, weights="w"))
+        TABLE.with_columns(w=pl.Series([True] * 600)).write_parquet(path)
+        with pytest.raises(jp.JointPMFError, match="'w' holds True in row 0, but a weight must be"):
+            fit(jp.Files(path, weights="w"))
+
+    @pytest.mark.parametrize("rank", [2, "auto"])
+    @pytest.mark.parametrize("objective", ["likelihood", jp.Coupled(order=2)])
+    def test_all_zero(self, weighted, rank, objective):
+        with pytest.raises(jp.JointPMFError, match="the weights in column 'w' are all zero"):
+            jp.fit_rows(weighted(np.zeros(600)), rank, objective=objective)
+
+    def test_a_column_that_cannot_be_the_weights(self, weighted):
+        source = weighted(WEIGHTS)
+        first = TABLE.columns[0]
+        for options, sentence in (
+            ({"weights": "v"}, "there is no column 'v'"),
+            ({"weights": WEIGHTS}, "the weights of a file are the name of a column, not array"),
+            ({"only": ["w", first]}, "column 'w' cannot be a variable and the weights"),
+            ({"only": ["w"]}, "column 'w' cannot be a variable and the weights"),
+        ):
+            with pytest.raises(jp.JointPMFError, match=sentence):
+                fit(replace(source, **options))
+        domain = jp.encode(TABLE).domain
+        with pytest.raises(jp.JointPMFError, match=f"'{first}' is a variable of the model, and"):
+            fit(replace(source, weights=first), domain=domain)
+        assert fit(replace(source, drop=["w"])).pmf.domain.names == domain.names

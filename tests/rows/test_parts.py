@@ -46,6 +46,15 @@ class TestSums:
         assert log == pytest.approx(expected_log, rel=1e-13)
 
 
+def test_weights_that_are_no_counts_tell_tables_apart():
+    domain, halves = jp.Domain.of_sizes([2, 2]), np.full(2, 0.5)
+    one, other = (jp.Codes(domain, rows) for rows in ([[0, 0], [1, 1]], [[0, 1], [1, 0]]))
+    digests = [PartedRows(InMemory(codes, 1, halves)).digest for codes in (one, one, other)]
+    assert digests[0] == digests[1] != digests[2]
+    huge = [PartedRows(InMemory(codes, 1, 1e40 * halves)).digest for codes in (one, other)]
+    assert len({*digests, *huge}) == 4
+
+
 def test_marginals_are_counted_exactly():
     codes = holey()
     found = PartedRows(InMemory(codes, 3)).marginals(3)

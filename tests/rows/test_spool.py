@@ -19,17 +19,22 @@ BLOCK_BYTES = (5 + 16) * 300
 """Memory of a block of 300 rows."""
 
 
-def filled(rows=ROWS, domain=TRUTH.domain):
+WEIGHTS = np.random.default_rng(1).integers(0, 5, len(ROWS)) / 4
+
+
+def filled(rows=ROWS, domain=TRUTH.domain, weights=None):
     """Return a finished spool of rows that came in seven batches."""
     made = Spool(domain, BLOCK_BYTES)
-    for batch in np.array_split(rows, 7):
-        made.add(jp.Codes(domain, batch))
+    parts = [None] * 7 if weights is None else np.array_split(weights, 7)
+    for batch, own in zip(np.array_split(rows, 7), parts, strict=True):
+        made.add(jp.Codes(domain, batch), own)
     made.finish()
     return made
 
 
-def test_it_gives_back_what_went_in():
-    with filled() as made:
+@pytest.mark.parametrize("own", [None, WEIGHTS], ids=["ones", "weights"])
+def test_it_gives_back_what_went_in(own):
+    with filled(weights=own) as made:
         read = [part.rows for part in made.parts()]
         assert [part.index for part in made.parts()] == list(range(made.n_parts))
         assert [part.index for part in made.parts([2, 0])] == [2, 0]
@@ -38,7 +43,7 @@ def test_it_gives_back_what_went_in():
     together = np.concatenate([rows.columns for rows in read], axis=1)
     weights = np.concatenate([rows.weights for rows in read])
     found = Rows.of_codes(jp.Codes(TRUTH.domain, together.T), weights)
-    wanted = Rows.of_codes(jp.Codes(TRUTH.domain, ROWS))
+    wanted = Rows.of_codes(jp.Codes(TRUTH.domain, ROWS), own)
     assert np.array_equal(found.cells, wanted.cells)
     assert np.allclose(found.weights, wanted.weights)
     assert sum(rows.n_empty for rows in read) == wanted.n_empty
@@ -53,11 +58,12 @@ def test_codes_of_any_size_fit(size):
     assert np.array_equal(part.rows.columns.T, rows)
 
 
-def test_sums_over_blocks_are_those_over_all_rows():
+@pytest.mark.parametrize("own", [None, WEIGHTS], ids=["ones", "weights"])
+def test_sums_over_blocks_are_those_over_all_rows(own):
     codes = jp.Codes(TRUTH.domain, ROWS)
-    whole = Part.of_codes(0, codes)
+    whole = Part.of_codes(0, codes, own)
     stack = Stacks(TRUTH.domain, 2).stack(Point.of_pmf(TRUTH))
-    with filled() as made:
+    with filled(weights=own) as made:
         levels, wanted = made.total(CountLevels()), CountLevels()(whole)
         assert np.array_equal(levels.counts, wanted.counts)
         assert levels.weight == wanted.weight

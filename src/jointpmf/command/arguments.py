@@ -66,7 +66,8 @@ def rank_of(text: str) -> int | str:
     rank = number_in(text)
     if not isinstance(rank, int) or rank < 1:
         raise JointPMFError(
-            f"the rank must be auto or a whole number of at least 1, not {shown(text)}"
+            f"the rank must be auto or a whole number of at least 1, not {shown(text)}; several, "
+            "such as 1-8, need --criterion"
         )
     return rank
 

@@ -1,15 +1,16 @@
-"""Commands that ask a model: `query`, `sample`, `score`, `impute`, `info`."""
+"""Commands that ask a model: `query`, `sample`, `score`, `classes`, `impute`, `info`."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
 from jointpmf.command.console import console, print_json, say
-from jointpmf.command.models import read_model, read_pmf
+from jointpmf.command.models import check_replaces_nothing, read_model, read_pmf
 from jointpmf.command.options import (
     Data,
     Given,
@@ -19,14 +20,19 @@ from jointpmf.command.options import (
     Output,
     Seed,
     Unknown,
+    Weights,
     check_choice,
 )
+from jointpmf.command.unmatched import Unmatched
 from jointpmf.errors import JointPMFError
 
 if TYPE_CHECKING:
     import polars as pl
 
     from jointpmf.pmf import JointPMF
+
+_LEFT_OUT = "left out"
+"""What becomes of columns that the model does not know."""
 
 
 def query(
@@ -120,12 +126,14 @@ def score(
     pmf = read_pmf(model, data)
     n_rows, total = 0, 0.0
     with open_table(data, missing or []) as table:
+        unmatched = Unmatched.of(pmf.domain.names, table.columns)
         batches = scored_batches(pmf, table, unknown)
         if worst is not None:
             rows = worst_rows(batches, worst)
             if output == "-" and not as_json:
                 where = console()
                 where.print(worst_table(rows, where.width))
+                unmatched.say(_LEFT_OUT)
                 return
             batches = iter([rows])
         with table_output(output, as_json) as write:
@@ -134,12 +142,78 @@ def score(
                 total += float(batch["log_probability"].sum())
                 write(batch if worst is not None else batch.select("row", "log_probability"))
     mean = total / n_rows if n_rows else 0.0
-    say(
-        output,
-        {"rows": n_rows, "mean_log_probability": mean, "output": output},
-        f"{n_rows} rows, {mean:.4f} on average; written to {output}.",
-        as_json,
-    )
+    content = {"rows": n_rows, "mean_log_probability": mean, "output": output}
+    sentence = f"{n_rows} rows, {mean:.4f} on average; written to {output}."
+    _say_with(unmatched, _LEFT_OUT, output, content, sentence, as_json)
+
+
+def classes(
+    model: Model,
+    data: Data,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write the components of each row; - is stdout, as CSV.",
+            show_default="how large the components are is printed",
+        ),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A column of the table to write beside; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    weights: Weights = None,
+    unknown: Unknown = "error",
+    missing: Missing = None,
+    as_json: Json = False,
+) -> None:
+    """Say to which components (latent classes) the rows of a table belong.
+
+    With -o each row gets its number, counted from 0, the probability of each component given its
+    observed cells, and the most likely component. Without, how large the components are is shown.
+    """
+    from jointpmf.command.classes import ClassedRows
+    from jointpmf.data.table_files import check_output, open_table, table_output
+
+    check_choice(unknown, "unknown", ("error", "missing"))
+    if output is not None:
+        check_output(output)
+        check_replaces_nothing(output, "output", {"model": model, "data": data})
+    pmf = read_pmf(model, data)
+    with open_table(data, missing or []) as table:
+        unmatched = Unmatched.of(pmf.domain.names, table.columns, [weights, *(keep or [])])
+        rows = ClassedRows(pmf, table, keep or (), weights)
+        with nullcontext() if output is None else table_output(output, as_json) as write:
+            for batch in rows.batches(unknown):
+                if write is not None:
+                    write(batch)
+    place = output or "stdout"
+    content = {"rows": rows.n_rows, "components": rows.sizes(), "output": output}
+    sentence = f"{rows.n_rows} rows written to {place}."
+    if output is None and not as_json:
+        console().print(rows.size_table())
+        sentence = f"{rows.n_rows} rows{', by weight' if weights else ''}."
+    _say_with(unmatched, _LEFT_OUT, place, content, sentence, as_json)
+
+
+def _say_with(
+    unmatched: Unmatched,
+    fate: str,
+    output: str,
+    content: dict[str, Any],
+    sentence: str,
+    as_json: bool,
+) -> None:
+    """Say what was written, and what of the table and of the model does not match."""
+    say(output, content | unmatched._asdict(), sentence, as_json)
+    if not as_json or output == "-":
+        unmatched.say(fate)
 
 
 def impute(
@@ -173,18 +247,16 @@ def impute(
     generator = np.random.default_rng(seed)
     n_rows = n_filled = 0
     with open_table(data, missing or []) as table, table_output(output, as_json) as write:
+        unmatched = Unmatched.of(pmf.domain.names, table.columns)
         for batch, codes in coded_batches(table, pmf.domain, unknown):  # type: ignore[arg-type]
             known = [name for name in pmf.domain.names if name in batch.columns]
             filled = impute_cells(pmf, batch, _strategies(pmf, known, strategy), generator)
             n_rows += len(batch)
             n_filled += int((codes.array[:, pmf.domain.indices(known)] < 0).sum())
             write(filled.select(batch.columns))
-    say(
-        output,
-        {"rows": n_rows, "filled": n_filled, "output": output},
-        f"{n_filled} cells of {n_rows} rows filled; written to {output}.",
-        as_json,
-    )
+    content = {"rows": n_rows, "filled": n_filled, "output": output}
+    sentence = f"{n_filled} cells of {n_rows} rows filled; written to {output}."
+    _say_with(unmatched, "unchanged", output, content, sentence, as_json)
 
 
 def _strategies(pmf: JointPMF, known: Sequence[str], strategy: str) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,14 +12,19 @@ import jointpmf as jp
 from jointpmf.command.arguments import bins_of
 from jointpmf.command.console import console
 from jointpmf.command.watch import FitWatch, watched
+from jointpmf.errors import JointPMFError
 from jointpmf.fit.memory import Room, bytes_of
-from jointpmf.fit.opening import opened_files
+from jointpmf.fit.opening import kept, opened_files
 from jointpmf.fit.solution import FittedTo
+from jointpmf.judge.climb import climbing_curves
 from jointpmf.marginals.published import read_marginals
 from jointpmf.model_file import domain_to_json
+from jointpmf.rows.source import Table
 
 if TYPE_CHECKING:
     from jointpmf.command.fitting import Columns, Limits
+    from jointpmf.judge.rank import RankCurve
+    from jointpmf.rows.reading import FileReading
 
 
 class Fitted(NamedTuple):
@@ -26,6 +32,8 @@ class Fitted(NamedTuple):
 
     solution: jp.Solution
     about: dict[str, str]
+    curve: RankCurve | None = None
+    """How well each rank does, if a criterion chose among them."""
 
     @property
     def is_finished(self) -> bool:
@@ -37,23 +45,92 @@ def fit_table(
     path: str,
     rank: int | str,
     objective: jp.Likelihood | jp.Coupled,
+    search: jp.Search,
     columns: Columns,
     limits: Limits,
 ) -> Fitted:
     """Return the fit to a table of rows on disk."""
-    memory = None if limits.memory is None else bytes_of(limits.memory)
-    _ = Room(memory).free  # raises now if it is too little, not after the table has been read
-    only, drop = columns.only or (), columns.drop or ()
-    files = jp.Files(path, columns.missing or (), only, drop, memory)
+    room = _room(limits)
 
     def fit(watch: FitWatch) -> jp.Solution:
-        with opened_files(files, None, partial(bins_of, columns.bins or ())) as reading:
-            domain_to_json(reading.domain)  # raises now if the model could not be written
+        with _opened(path, columns, room) as reading:
             options = _options(limits, watch)
-            return jp.fit_rows(reading, rank, objective=objective, **options)
+            return jp.fit_rows(reading, rank, objective=objective, search=search, **options)
 
     method = "marginals" if isinstance(objective, jp.Coupled) else "likelihood"
     return _fitted(fit, method, limits.seed)
+
+
+def fit_by_criterion(
+    path: str,
+    criterion: str,
+    ranks: Sequence[int] | None,
+    objective: jp.Likelihood,
+    columns: Columns,
+    limits: Limits,
+) -> Fitted:
+    """Return the fit of the rank that a criterion chooses, and how well each rank does."""
+    room = _room(limits)
+    curves: list[RankCurve] = []
+
+    def fit(watch: FitWatch) -> jp.Solution:
+        options = _options(limits, watch) | {"objective": objective}
+        del options["checkpoint"]
+        with _opened(path, columns, room) as reading, _in_memory(reading, room) as table:
+            options["sample_weight"] = table.weights
+            try:
+                for curve in climbing_curves(table.codes, criterion, ranks, **options):
+                    curves.append(curve)
+            except KeyboardInterrupt:
+                if not curves:
+                    raise
+                return _chosen(curves[-1], table, objective).stopped()
+            return _chosen(curves[-1], table, objective)
+
+    found = _fitted(fit, "likelihood", limits.seed)
+    about = found.about | {"criterion": criterion}
+    return found._replace(about=about, curve=curves[-1] if curves else None)
+
+
+def _room(limits: Limits) -> Room:
+    """Return the memory that is to be used, or raise now if it is too little."""
+    room = Room(None if limits.memory is None else bytes_of(limits.memory))
+    _ = room.free
+    return room
+
+
+@contextmanager
+def _opened(path: str, columns: Columns, room: Room) -> Iterator[FileReading]:
+    """Give a table of rows on disk."""
+    only, drop = columns.only or (), columns.drop or ()
+    files = jp.Files(path, columns.missing or (), only, drop, room.memory, columns.weights)
+    with opened_files(files, None, partial(bins_of, columns.bins or ())) as reading:
+        domain_to_json(reading.domain)  # raises now if the model could not be written
+        yield reading
+
+
+@contextmanager
+def _in_memory(reading: FileReading, room: Room) -> Iterator[Table]:
+    """Give the rows of a file in memory, or raise if there is no room for them."""
+
+    def can_hold(n_rows: int, has_holes: bool) -> bool:
+        if n_rows > room.n_rows(reading.domain, jp.Likelihood(), 1, has_holes):
+            raise JointPMFError(
+                f"the rows of {reading.table.name} are too many for {room}, and --criterion needs "
+                "all of them there: give a --rank"
+            )
+        return True
+
+    with kept(reading, can_hold) as source:
+        assert isinstance(source, Table)
+        yield source
+
+
+def _chosen(curve: RankCurve, table: Table, objective: jp.Likelihood) -> jp.Solution:
+    """Return the fit of the best rank of a curve, with what was fitted."""
+    found = curve[curve.rank]
+    source = found.source or FittedTo("rows", n_rows=table.codes.n_rows)
+    return replace(found, source=source, settings=found.settings or objective)
 
 
 def fit_published(

@@ -11,11 +11,23 @@ from rich.text import Text
 
 from jointpmf.command.console import console, print_json
 from jointpmf.command.models import check_place, put_model
-from jointpmf.command.options import TABLES, Json, Method, Missing, Seed, check_choice, grouped
+from jointpmf.command.options import (
+    TABLES,
+    Json,
+    Method,
+    Missing,
+    Seed,
+    Weights,
+    check_choice,
+    grouped,
+)
 from jointpmf.errors import JointPMFError
 
 if TYPE_CHECKING:
     from jointpmf.command.fit import Fitted
+
+_CRITERIA = ("bic", "aic", "abic", "caic", "validation")
+"""By what a rank can be chosen for reading."""
 
 NOT_CONVERGED = 3
 """Exit code of a fit that ended too early; its model is written all the same."""
@@ -47,6 +59,69 @@ class Columns:
         ),
     ] = None
     missing: Missing = None
+    weights: Weights = None
+
+
+@dataclass(frozen=True)
+class Components:
+    """How many components there are, how that is found, and from how many starts."""
+
+    rank: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|N|1-8",
+            help="Number of components (latent classes); auto finds the one that predicts rows "
+            "held out best. With --criterion: the ranks to try.",
+            show_default="auto",
+        ),
+    ] = None
+    criterion: Annotated[
+        str | None,
+        typer.Option(
+            metavar="|".join(_CRITERIA),
+            help="Choose the rank for reading the components, rather than for prediction: fit "
+            "ranks 1, 2 and so on until two in a row are no better, or all of --rank 1-8; show how "
+            "well each does, and write the best.",
+            show_default=False,
+        ),
+    ] = None
+    classes: Annotated[
+        bool, typer.Option("--classes", help="For latent classes: short for --criterion bic.")
+    ] = False
+    starts: Annotated[
+        int | None,
+        typer.Option(
+            help="Fit from this many starts, and say how many of them find the best; with a given "
+            "--rank.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None
+
+    @property
+    def chosen_by(self) -> str | None:
+        """The criterion that chooses the rank, if one does."""
+        if self.criterion is None:
+            return "bic" if self.classes else None
+        check_choice(self.criterion, "criterion", _CRITERIA)
+        if self.classes and self.criterion != "bic":
+            raise JointPMFError(f"--classes is --criterion bic, not {self.criterion}")
+        return self.criterion
+
+    def asked(self) -> tuple[list[int] | None, int | str]:
+        """Return the ranks that a criterion chooses from, and the rank where none does.
+
+        The ranks are None for as many as it takes.
+        """
+        from jointpmf.command.arguments import rank_of, ranks_of
+
+        text = "auto" if self.rank is None else self.rank
+        if self.chosen_by is None:
+            return None, rank_of(text)
+        ranks = None if text == "auto" else ranks_of(text)
+        if ranks is not None and len(ranks) < 2:
+            raise JointPMFError(f"--criterion chooses from several ranks, such as 1-8, not {text}")
+        return ranks, "auto"
 
 
 @dataclass(frozen=True)
@@ -103,12 +178,7 @@ def fit(
             show_default=False,
         ),
     ],
-    rank: Annotated[
-        str,
-        typer.Option(
-            metavar="auto|N", help="Number of components; auto finds it by rows held out."
-        ),
-    ] = "auto",
+    components: Components,
     method: Method = "likelihood",
     marginals: Annotated[
         bool,
@@ -134,30 +204,58 @@ def fit(
 ) -> int:
     """Learn a model from a table of rows, or from published tables, and write it to a file.
 
+    Without --rank the model is the best for prediction; to read its components, use --classes.
     Ctrl-C writes the best model so far. Files may be larger than memory, for instance with
     jointpmf fit rows.parquet -o model.safetensors --rank 5 --memory 1GB
     """
-    from jointpmf.command.arguments import rank_of
-    from jointpmf.command.fit import fit_published, fit_table
-    from jointpmf.fit.settings import Coupled, Likelihood
+    from jointpmf.command.fit import fit_by_criterion, fit_published, fit_table
+    from jointpmf.fit.settings import Coupled, Likelihood, Search
 
     check_place(output)
-    asked = rank_of(rank)
     check_choice(method, "method", ("likelihood", "marginals"))
-    if smoothing is not None and method == "marginals":
-        raise JointPMFError("--smoothing belongs to --method likelihood")
-    if marginals or _is_list(data):
-        if columns.bins or columns.only or columns.drop or limits.memory:
-            raise JointPMFError(
-                "--bins, --only, --drop and --memory belong to rows, not to --marginals"
-            )
-        fitted = fit_published(data, asked, smoothing, columns, limits)
+    criterion, is_published = components.chosen_by, marginals or _is_list(data)
+    if is_published and _for_rows(components, columns, limits):
+        raise JointPMFError(
+            "--bins, --only, --drop, --weights, --criterion, --starts and --memory belong to rows, "
+            "not to --marginals"
+        )
+    _check_together(components, method, smoothing, limits)
+    ranks, rank = components.asked()
+    objective = Likelihood(smoothing)
+    if is_published:
+        fitted = fit_published(data, rank, smoothing, columns, limits)
+    elif criterion is not None:
+        fitted = fit_by_criterion(_one_table(data), criterion, ranks, objective, columns, limits)
     else:
-        objective = Likelihood(smoothing) if method == "likelihood" else Coupled(order)
-        fitted = fit_table(_one_table(data), asked, objective, columns, limits)
+        learned = objective if method == "likelihood" else Coupled(order)
+        search = Search() if components.starts is None else Search(n_starts=components.starts)
+        fitted = fit_table(_one_table(data), rank, learned, search, columns, limits)
     put_model(output, fitted.solution.pmf, fitted.about)
-    _say_how_it_went(fitted, output, as_json)
+    is_hinted = components.rank is None and fitted.about["method"] == "likelihood"
+    _say_how_it_went(fitted, output, is_hinted and criterion is None, as_json)
     return 0 if fitted.is_finished else NOT_CONVERGED
+
+
+def _for_rows(components: Components, columns: Columns, limits: Limits) -> bool:
+    """Tell whether something was asked for that only rows can do."""
+    asked = (columns.bins, columns.only, columns.drop, columns.weights, limits.memory)
+    return any(asked) or bool(components.chosen_by or components.starts)
+
+
+def _check_together(
+    components: Components, method: str, smoothing: float | None, limits: Limits
+) -> None:
+    """Raise if options contradict each other."""
+    by_marginals, criterion = method == "marginals", components.chosen_by
+    if smoothing is not None and by_marginals:
+        raise JointPMFError("--smoothing belongs to --method likelihood")
+    if criterion and by_marginals:
+        raise JointPMFError("--criterion belongs to --method likelihood")
+    if criterion and limits.checkpoint:
+        raise JointPMFError("--checkpoint does not apply to --criterion: leave it out")
+    is_given = components.rank not in (None, "auto") and not criterion
+    if components.starts and (by_marginals or not is_given):
+        raise JointPMFError("--starts belongs to --method likelihood and a given --rank")
 
 
 def _is_list(data: Sequence[str]) -> bool:
@@ -173,9 +271,9 @@ def _one_table(data: Sequence[str]) -> str:
     return data[0]
 
 
-def _say_how_it_went(fitted: Fitted, output: str, as_json: bool) -> None:
+def _say_how_it_went(fitted: Fitted, output: str, is_hinted: bool, as_json: bool) -> None:
     where = console(stderr=output == "-")
-    solution, about = fitted.solution, fitted.about
+    solution, about, curve = fitted.solution, fitted.about, fitted.curve
     pmf = solution.pmf
     if as_json:
         content = {
@@ -184,11 +282,16 @@ def _say_how_it_went(fitted: Fitted, output: str, as_json: bool) -> None:
             "converged": fitted.is_finished,
             "objective": solution.objective,
             "rank": pmf.rank,
+            "starts": solution.n_starts,
+            "agreed": solution.n_agreed,
+            "curve": None if curve is None else curve.to_frame().to_dicts(),
             "variables": pmf.domain.names,
             "about": about,
         }
         print_json(content, where)
         return
+    if curve is not None:
+        where.print(Text(str(curve)))
     where.print(solution.status.value, style=None if fitted.is_finished else "yellow")
     parts = [f"{about[topic]} {topic}" for topic in ("rows", "tables") if topic in about]
     parts += [f"{len(pmf.domain)} variables", f"rank {pmf.rank}"]
@@ -196,4 +299,8 @@ def _say_how_it_went(fitted: Fitted, output: str, as_json: bool) -> None:
         parts.append(f"the average of {solution.n_averaged} fits")
     start = f" ({solution.start})" if solution.start else ""
     where.print(Text(f"{', '.join(parts)}, objective {solution.objective:.6g}{start}"))
+    if solution.n_starts > 1:
+        where.print(f"Found by {solution.n_agreed} of {solution.n_starts} starts.", highlight=False)
+    if is_hinted:
+        where.print("The rank is for prediction; to read the components, choose it with --classes.")
     where.print(Text(f"Written to {'stdout' if output == '-' else output}."))

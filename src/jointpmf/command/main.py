@@ -21,7 +21,7 @@ BAD_INPUT, INTERRUPTED = 2, 130
 """Exit codes; `fitting.NOT_CONVERGED` is another."""
 
 _EXAMPLES: dict[Callable[..., Any], str] = {
-    fitting.fit: 'fit survey.csv -o survey.safetensors --bins age=6 --drop "person"',
+    fitting.fit: "fit survey.csv -o survey.safetensors --classes --bins age=6 --drop person",
     asking.query: 'query survey.safetensors --of vote --given "age=<30|30..44"',
     pages.explore: "explore survey.safetensors --open",
     pages.report: "report survey.safetensors survey.csv --open",
@@ -31,6 +31,7 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
     asking.sample: "sample survey.safetensors -n 5 --given vote=Dole",
     population.population: "population survey.safetensors -n 999 --match tables.toml -o people.csv",
     asking.score: "score survey.safetensors survey.csv --worst 20",
+    asking.classes: "classes survey.safetensors survey.csv -o classes.csv --keep person",
     asking.info: "info survey.safetensors",
     planning.identify: "identify --sizes 10,10,10,10,10 --order 3 --rank 5",
     planning.demo: "demo",

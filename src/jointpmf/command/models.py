@@ -45,6 +45,17 @@ def check_place(output: str) -> None:
         raise JointPMFError(f"cannot write {output}: it is a directory")
 
 
+def check_replaces_nothing(output: str, what: str, sources: Mapping[str, str]) -> None:
+    """Raise if what is written would replace a file that it is made from, by whatever name."""
+    for kind, path in sources.items():
+        is_stream = "-" in (output, path)  # what comes from stdin is not what goes to stdout
+        are_files = not is_stream and os.path.exists(output) and os.path.exists(path)
+        if are_files and os.path.samefile(output, path):
+            raise JointPMFError(
+                f"the {what} would replace the {kind} {path}; give another --output"
+            )
+
+
 def put_model(output: str, pmf: JointPMF, about: Mapping[str, str]) -> None:
     """Write a model to a file, or to stdout for "-"."""
     from jointpmf.model_file import model_bytes, write_model

@@ -35,6 +35,14 @@ Missing = Annotated[
         show_default=False,
     ),
 ]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="A column that holds what each row counts for; it is not a variable of the model.",
+        show_default=False,
+    ),
+]
 Unknown = Annotated[
     str,
     typer.Option(

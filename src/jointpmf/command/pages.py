@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from jointpmf.command.console import console, say
-from jointpmf.command.models import check_stdin, read_model, read_pmf
+from jointpmf.command.models import check_replaces_nothing, check_stdin, read_model, read_pmf
 from jointpmf.command.options import (
     Data,
     Json,
@@ -19,6 +19,7 @@ from jointpmf.command.options import (
     Opened,
     Seed,
     Unknown,
+    Weights,
     check_choice,
     page_output,
 )
@@ -61,6 +62,7 @@ def report(
     is_opened: Opened = False,
     unknown: Unknown = "error",
     missing: Missing = None,
+    weights: Weights = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -81,9 +83,8 @@ def report(
     _check_page(output, is_opened, {"model": model, "data": data})
     check_stdin(model, data)
     subject = Subject.of_file(read_model(model))
-    found = findings_in(
-        subject, data, missing or [], unknown, asked, seed, console(stderr=True).is_terminal
-    )
+    is_shown = console(stderr=True).is_terminal
+    found = findings_in(subject, data, missing or [], unknown, asked, seed, is_shown, weights)
     content = report_bytes(found, os.path.splitext(os.path.basename(source))[0])
     rows = None if found.tally is None else found.tally.n_rows
     said = {"output": output, "rows": rows, "warnings": found.warnings}
@@ -116,10 +117,7 @@ def _check_page(output: str, is_opened: bool, sources: dict[str, str]) -> None:
     """Raise if a page cannot be opened, or would replace what it is made from."""
     if output == "-" and is_opened:
         raise JointPMFError("--open needs a file; stdout cannot be opened")
-    for what, path in sources.items():
-        is_stream = "-" in (output, path)  # what comes from stdin is not what goes to stdout
-        if not is_stream and os.path.realpath(output) == os.path.realpath(path):
-            raise JointPMFError(f"the page would replace the {what} {path}; give another --output")
+    check_replaces_nothing(output, "page", sources)
 
 
 def _open(path: str) -> None:

@@ -15,6 +15,7 @@ from jointpmf.data.codes import Codes
 from jointpmf.data.encode import encode
 from jointpmf.data.levels import LevelCollector, LevelRules
 from jointpmf.data.texts import as_numbers, level_for, typed_texts
+from jointpmf.data.weight_column import WeightColumn
 from jointpmf.domain import MISSING, Domain, listing_of_texts
 from jointpmf.errors import JointPMFError, shown
 
@@ -29,6 +30,10 @@ _UNKNOWN = -2
 
 class Batched(Protocol):
     """A table that is read some rows at a time."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """Yield the rows, some at a time."""
@@ -50,16 +55,36 @@ def coded_batches(
         n_rows += len(batch)
 
 
-def codes_in(table: TableFile, domain: Domain) -> Iterator[Codes]:
-    """Yield the codes of the rows, some at a time; there is at least one row."""
+def weighted_batches(
+    table: Batched, domain: Domain, unknown: Unknown, weights: str | None
+) -> Iterator[tuple[pl.DataFrame, Codes, np.ndarray | None]]:
+    """Yield what `coded_batches` does, and what each row counts for by the column `weights`."""
+    column = None if weights is None else WeightColumn(weights, table.columns, domain)
+    for frame, codes in coded_batches(table, domain, unknown):
+        yield frame, codes, None if column is None else column.weights(frame)
+    if column is not None:
+        column.finish()
+
+
+def codes_in(
+    table: TableFile, domain: Domain, weights: str | None = None
+) -> Iterator[tuple[Codes, np.ndarray | None]]:
+    """Yield the codes of the rows, some at a time, and what each row counts for.
+
+    That is in the column `weights`; without one it is None. There is at least one row.
+    """
     coders = [_Coder(variable) for variable in domain]
+    column = None if weights is None else WeightColumn(weights, table.columns, domain)
     n_rows = 0
-    for batch in table.batches(domain.names):
+    names = domain.names if column is None else [*domain.names, column.name]
+    for batch in table.batches(names):
         columns = [coder.codes(batch[coder.variable.name], n_rows) for coder in coders]
         n_rows += len(batch)
-        yield Codes(domain, np.array(columns).T)
+        yield Codes(domain, np.array(columns).T), None if column is None else column.weights(batch)
     if not n_rows:
         raise JointPMFError(f"{table.name} has no rows")
+    if column is not None:
+        column.finish()
 
 
 class _Coder:

@@ -8,14 +8,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from jointpmf.data.codes import Codes, checked_weights
+from jointpmf.data.codes import checked_weights
 from jointpmf.data.encode import encode
 from jointpmf.domain import check_is_domain
 from jointpmf.errors import JointPMFError
 from jointpmf.rows.distributed import distributed_rows, engine_of
-from jointpmf.rows.reading import Batches, FileReading, Files, Reading, are_batches
+from jointpmf.rows.reading import (
+    Batches,
+    FileReading,
+    Files,
+    Reading,
+    WeightedCodes,
+    are_batches,
+    joined,
+)
 from jointpmf.rows.source import Source, Table
 from jointpmf.rows.spool import Spool, SpooledRows
 
@@ -55,7 +61,10 @@ def _refuse(kind: str, **asked: Any) -> None:
     """Raise if something was asked for that such a source cannot do."""
     for name, value in asked.items():
         if value is not None:
-            raise JointPMFError(f"{name} does not apply to {kind}: leave it out")
+            instead = "leave it out"
+            if (name, kind) == ("sample_weight", "a file"):
+                instead = "name a column of it, Files(path, weights=...)"
+            raise JointPMFError(f"{name} does not apply to {kind}: {instead}")
 
 
 def _files_of(source: Any) -> Files | None:
@@ -81,9 +90,7 @@ def opened_files(files: Files, domain: Domain | None, bins: Any) -> Iterator[Fil
                 f"{table.name} is packed by zstandard, which cannot be read within a limit of "
                 "memory: unpack it, or pack it by gzip"
             )
-        names = files.kept_names(table.columns)
-        bins = bins(names) if callable(bins) else bins
-        reading = FileReading(table, names, domain, bins, files.memory)
+        reading = FileReading(table, files, domain, bins)
         logger.info("the levels of %d columns are known", len(reading.domain))
         yield reading
 
@@ -98,30 +105,30 @@ def kept(
     go to disk.
     """
     with Spool(reading.domain, block_bytes) as spool:
-        codes = _read(reading, spool, can_hold)
-        if codes is None:
+        held = _read(reading, spool, can_hold)
+        if held is None:
             logger.info("the codes of %d rows are on disk", spool.n_rows)
             yield SpooledRows(spool)
         else:
-            yield Table.of_codes(codes)
+            yield Table.of_codes(*held)
 
 
 def _read(
     reading: Reading, spool: Spool, can_hold: Callable[[int, bool], bool] | None
-) -> Codes | None:
+) -> WeightedCodes | None:
     """Return the codes of all rows, or put them in the spool if they would take too much."""
     n_rows, has_holes = 0, False
-    held: list[Codes] = []
-    for codes in reading.codes():
-        held.append(codes)
+    held: list[WeightedCodes] = []
+    for codes, weights in reading.batches():
+        held.append((codes, weights))
         n_rows += codes.n_rows
         has_holes = has_holes or bool(codes.array.min(initial=0) < 0)
         if can_hold is None or not can_hold(n_rows, has_holes):
             for one in held:
-                spool.add(one)
+                spool.add(*one)
             held.clear()
     if spool.n_rows or can_hold is None:
         for one in held:
-            spool.add(one)
+            spool.add(*one)
         return None
-    return Codes(reading.domain, np.concatenate([codes.array for codes in held]))
+    return joined(held)

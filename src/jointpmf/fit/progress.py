@@ -30,10 +30,12 @@ def progress_bar(title: str, total: int | None, is_shown: bool) -> Iterator[Call
         yield lambda what: None
         return
     from rich.console import Console
-    from rich.progress import Progress, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    columns = (*Progress.get_default_columns(), TimeElapsedColumn())
+    # no time that is left: steps take very different times, and a fit ends when it has converged
+    counted = () if total is None else (MofNCompleteColumn(),)
+    columns = (TextColumn("{task.description}"), BarColumn(), *counted, TimeElapsedColumn())
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:

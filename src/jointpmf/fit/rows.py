@@ -97,7 +97,7 @@ def fit_rows(
         `rank="auto"` it chooses the rank too: `HiddenCells` searches for what predicts cells best,
         which is the default for Ratings.
     sample_weight : array of shape (rows,), optional
-        What each row counts for.
+        What each row counts for; in a file it is a column, `Files(path, weights="name")`.
     domain, bins
         How the table is read, see `encode`.
     max_iter, tol : int, float, optional
@@ -349,9 +349,9 @@ class _Fitting:
             "a sample of %d of the %d rows was fitted, because to find the rank on all of them "
             "would take more memory; with a given rank all are fitted",
             codes.n_rows,
-            source.total,
+            source.n_read,
         )
-        told = FittedTo("rows", n_rows=int(source.total), n_sampled=codes.n_rows)
+        told = FittedTo("rows", n_rows=source.n_read, n_sampled=codes.n_rows)
         return replace(found, source=told)
 
     @property
@@ -429,6 +429,8 @@ def _over_rows(solution: Solution, n_rows: int | None) -> Solution:
 
 
 def _rows_of(source: Source) -> FittedTo:
+    if isinstance(source, SpooledRows):
+        return FittedTo("rows", n_rows=source.n_read)
     n_rows = source.codes.n_rows if isinstance(source, Table) else int(source.total)
     return FittedTo("rows", n_rows=n_rows)
 
@@ -437,5 +439,5 @@ def _room_of(reading: Reading) -> Room | None:
     """Return the memory that rows of a file may take; batches always go to disk."""
     if not isinstance(reading, FileReading):
         return None
-    memory = reading.memory
+    memory = reading.files.memory
     return Room(bytes_of(memory) if isinstance(memory, str) else memory)

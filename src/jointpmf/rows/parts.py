@@ -130,8 +130,11 @@ class HashRows:
 
     def __call__(self, part: Part) -> RowHash:
         """Return the hash of a part, in which a row that was seen twice counts twice."""
-        hashes = row_hashes(part.rows.columns)
-        return RowHash(int((hashes * part.rows.weights.astype(np.uint64)).sum()))
+        weights = part.rows.weights
+        marks = weights.view(np.uint64).copy()  # of weights that are no counts, all bits
+        is_count = (weights < 2**53) & (weights % 1 == 0)
+        marks[is_count] = weights[is_count].astype(np.uint64)
+        return RowHash(int((row_hashes(part.rows.columns) * marks).sum()))
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,16 @@ _BATCH_LEVELS = LevelRules(
 )
 """How the levels of batches are learned where no domain is given."""
 
+WeightedCodes = tuple[Codes, np.ndarray | None]
+"""Some rows, and what each of them counts for; None if each counts for one."""
+
+
+def joined(parts: Sequence[WeightedCodes]) -> WeightedCodes:
+    """Return the rows of several parts as one; either all of them have weights, or none."""
+    array = np.concatenate([codes.array for codes, _ in parts])
+    weights = [own for _, own in parts if own is not None]
+    return Codes(parts[0][0].domain, array), np.concatenate(weights) if weights else None
+
 
 @dataclass(frozen=True)
 class Files:
@@ -48,10 +58,13 @@ class Files:
     memory : int or str, optional
         What the whole process may take, in bytes or as a text such as "2GB". Rows that do not fit
         are kept on disk, as codes. By default half of what is free.
+    weights : str, optional
+        A column that holds what each row counts for, and is not a variable of the model: the
+        `sample_weight` of a table in memory.
 
     Examples
     --------
-    >>> Files("survey.csv", drop=["person"]).drop
+    >>> Files("survey.csv", drop=["person"], weights="household weight").drop
     ['person']
     """
 
@@ -60,16 +73,30 @@ class Files:
     only: Sequence[str] = ()
     drop: Sequence[str] = ()
     memory: int | str | None = None
+    weights: str | None = None
 
     def kept_names(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the columns to use."""
-        for name in (*self.only, *self.drop):
+        """Return the names of the columns that are variables."""
+        weights = self._weights()
+        for name in (*self.only, *self.drop, *weights):
             if name not in names:
                 raise JointPMFError(f"there is no column {name!r}; there are {listing(names)}")
-        kept = [n for n in names if (not self.only or n in self.only) and n not in self.drop]
+        left_out = {*self.drop, *weights}
+        kept = [n for n in names if (not self.only or n in self.only) and n not in left_out]
         if not kept:
             raise JointPMFError("no columns are left")
         return kept
+
+    def _weights(self) -> list[str]:
+        if self.weights is None:
+            return []
+        if not isinstance(self.weights, str):
+            raise JointPMFError(
+                f"the weights of a file are the name of a column, not {shown(self.weights)}"
+            )
+        if self.weights in self.only:
+            raise JointPMFError(f"column {self.weights!r} cannot be a variable and the weights")
+        return [self.weights]
 
 
 class Reading(Protocol):
@@ -83,16 +110,16 @@ class Reading(Protocol):
     def is_read_once(self) -> bool:
         """Whether the rows come only once."""
 
-    def codes(self) -> Iterator[Codes]:
-        """Yield the codes of the rows, some at a time."""
+    def batches(self) -> Iterator[WeightedCodes]:
+        """Yield the codes of the rows, some at a time, and what they count for."""
 
 
 def counted_marginals(reading: Reading, order: int) -> tuple[MarginalSet, int]:
     """Return all marginals of an order and the number of rows; only counts are ever in memory."""
     counts = MarginalCounts(reading.domain, names_of_order(reading.domain, order))
     n_rows = 0
-    for codes in reading.codes():
-        counts.add(codes)
+    for codes, weights in reading.batches():
+        counts.add(codes, weights)
         n_rows += codes.n_rows
     return counts.to_marginals(), n_rows
 
@@ -105,23 +132,24 @@ class FileReading:
     def __init__(
         self,
         table: TableFile,
-        names: Sequence[str],
+        files: Files,
         domain: Domain | None,
         bins: Any = None,
-        memory: int | str | None = None,
     ) -> None:
+        names = files.kept_names(table.columns)
         if "" in names:
             raise JointPMFError(
                 f"column {table.columns.index('') + 1} of {table.name} has no name; leave it out"
             )
         from jointpmf.data.file_codes import codes_in, learned_domain  # Polars, when it is needed
 
-        self.table, self.memory, self._codes_in = table, memory, codes_in
+        self.table, self.files, self._codes_in = table, files, codes_in
+        bins = bins(names) if callable(bins) else bins
         self.domain = learned_domain(table, names, bins or {}) if domain is None else domain
 
-    def codes(self) -> Iterator[Codes]:
-        """Yield the codes of the rows, some at a time."""
-        return self._codes_in(self.table, self.domain)
+    def batches(self) -> Iterator[WeightedCodes]:
+        """Yield the codes of the rows, some at a time, and what they count for."""
+        return self._codes_in(self.table, self.domain, self.files.weights)
 
 
 class Batches:
@@ -166,8 +194,8 @@ class Batches:
         self._n_rows = n_rows
         return collector.domain()
 
-    def codes(self) -> Iterator[Codes]:
-        """Yield the codes of each batch."""
+    def batches(self) -> Iterator[WeightedCodes]:
+        """Yield the codes of each batch; each row counts for one."""
         n_rows = 0
         for k, table in enumerate(self._tables()):
             try:
@@ -175,7 +203,7 @@ class Batches:
             except JointPMFError as error:
                 raise JointPMFError(f"batch {k}: {error}") from None
             n_rows += codes.n_rows
-            yield codes
+            yield codes, None
         if not n_rows and not self._n_rows:
             raise JointPMFError("the batches are empty: there is nothing to fit")
         if self._n_rows not in (None, n_rows):
@@ -213,13 +241,13 @@ class Stream:
         self.domain = reading.domain
         self.n_rows = 0
         """How many rows were taken so far."""
-        self._batches = reading.codes()
+        self._batches = reading.batches()
         self._waiting: list[np.ndarray] = []
 
     def take(self, n_rows: int) -> Codes:
         """Return the next rows: `n_rows` of them, or fewer at the end."""
         while sum(map(len, self._waiting)) < n_rows:
-            codes = next(self._batches, None)
+            codes, _ = next(self._batches, (None, None))
             if codes is None:
                 break
             says_something = n_observed(codes.columns) > 0

@@ -1,7 +1,8 @@
 """Codes in a temporary file: rows that are read again and again, but never held all at once.
 
 A block has a fixed size, however much memory there is, so that the same rows give the same bits.
-Where rows repeat often, a block holds the distinct ones and how often each was seen.
+Where rows repeat often, a block holds the distinct ones and how often each was seen, or what it
+counts for.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _BYTES_BESIDE = 16
 
 
 class _Block(NamedTuple):
-    """Where some rows are in the file; without weights each was seen once."""
+    """Where some rows are in the file; without weights each counts for one."""
 
     place: int
     n_rows: int
@@ -64,8 +65,8 @@ class Spool:
     def __exit__(self, *error: object) -> None:
         self._file.close()
 
-    def add(self, codes: Codes) -> None:
-        """Take more rows in."""
+    def add(self, codes: Codes, weights: np.ndarray | None = None) -> None:
+        """Take more rows in, each of which counts for one unless there are weights."""
         assert len(self._weights), "the spool is finished"
         self.n_rows += codes.n_rows
         begin = 0
@@ -73,7 +74,8 @@ class Spool:
             first = self._filled
             count = min(codes.n_rows - begin, len(self._weights) - first)
             self._columns[:, first : first + count] = codes.columns[:, begin : begin + count]
-            self._weights[first : first + count] = 1.0
+            own = 1.0 if weights is None else weights[begin : begin + count]
+            self._weights[first : first + count] = own
             self._filled += count
             begin += count
             if self._filled == len(self._weights):
@@ -159,6 +161,11 @@ class SpooledRows(PartedRows):
         spool.finish()
         super().__init__(spool)
         self.spool = spool
+
+    @property
+    def n_read(self) -> int:
+        """How many rows went into the spool, whatever they count for."""
+        return self.spool.n_rows
 
     def mixed_steps(self, generator: np.random.Generator, size: int) -> Iterator[ColumnRows]:
         """Yield all rows, at most `size` at a time, in an order that mixes the blocks."""

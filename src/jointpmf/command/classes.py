@@ -1,0 +1,154 @@
+"""To which components (latent classes) the rows of a table on disk belong, and their sizes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from rich.table import Table
+from rich.text import Text
+
+from jointpmf.command.printing import plain_table
+from jointpmf.data.codes import Codes
+from jointpmf.data.file_codes import weighted_batches
+from jointpmf.data.table_files import TableFile
+from jointpmf.errors import JointPMFError, listing
+from jointpmf.evidence import posterior_of_rows
+from jointpmf.pmf import JointPMF
+from jointpmf.show.text import percent
+
+logger = logging.getLogger("jointpmf")
+
+_LIKELY = "most likely"
+"""The column that says which component is the most likely."""
+
+_MAX_NUMBERS = 2**22
+"""Probabilities that are in memory at a time."""
+
+
+def component_labels(pmf: JointPMF) -> list[str]:
+    """Return what the components are called.
+
+    Examples
+    --------
+    >>> import jointpmf as jp
+    >>> component_labels(jp.random_pmf(jp.Domain.of_sizes([2, 2]), rank=2))
+    ['component 0', 'component 1']
+    """
+    return [f"component {f}" for f in range(pmf.rank)]
+
+
+class ClassedRows:
+    """The rows of a table with the probability of each component, some at a time.
+
+    What they add up to is known when all were read.
+
+    Parameters
+    ----------
+    pmf : JointPMF
+        The model.
+    table : TableFile
+        The rows.
+    keep : sequence of str
+        Columns of the table that are carried along.
+    weights : str, optional
+        The column of the table that says what each row counts for.
+    max_numbers : int
+        Probabilities that are in memory at a time.
+    """
+
+    def __init__(
+        self,
+        pmf: JointPMF,
+        table: TableFile,
+        keep: Sequence[str] = (),
+        weights: str | None = None,
+        max_numbers: int = _MAX_NUMBERS,
+    ) -> None:
+        self.pmf, self.table, self.weights = pmf, table, weights
+        self.labels, self.keep = component_labels(pmf), list(dict.fromkeys(keep))
+        self.max_numbers = max_numbers
+        self.n_rows, self.total = 0, 0.0
+        self.likely, self.mean = np.zeros(pmf.rank), np.zeros(pmf.rank)
+        self._factors = np.concatenate([np.zeros((0, pmf.rank)), *pmf.factors])
+        self._impossible: list[int] = []
+        written = ["row", *self.labels, _LIKELY]
+        for name in self.keep:
+            if name not in table.columns:
+                raise JointPMFError(
+                    f"there is no column {name!r}; there are {listing(table.columns)}"
+                )
+            if name in written:
+                raise JointPMFError(
+                    f"column {name!r} of the table cannot be kept: a column of that name is written"
+                )
+
+    def batches(self, unknown: Any) -> Iterator[pl.DataFrame]:
+        """Yield the number of each row, the probability of each component, and the most likely."""
+        read = _AsRead(self.table)
+        size = max(self.max_numbers // self.pmf.rank, 1)
+        for _, codes, own in weighted_batches(read, self.pmf.domain, unknown, self.weights):
+            kept = read.batch.select(self.keep)
+            for begin in range(0, codes.n_rows, size):
+                part = slice(begin, begin + size)
+                weights = np.ones(len(codes.array[part])) if own is None else own[part]
+                classed = self._classed(Codes(codes.domain, codes.array[part]), weights)
+                yield classed.hstack(kept[part])
+        if not self.n_rows:
+            raise JointPMFError(f"{self.table.name} has no rows")
+        if self._impossible:
+            logger.warning(
+                "%d rows have probability zero, row %d first; they are taken for rows of which "
+                "nothing is known",
+                len(self._impossible),
+                self._impossible[0],
+            )
+
+    def _classed(self, codes: Codes, weights: np.ndarray) -> pl.DataFrame:
+        posterior, logs = posterior_of_rows(codes, self.pmf.weights, self._factors)
+        self._impossible += (self.n_rows + np.flatnonzero(logs == -np.inf)).tolist()
+        likely = posterior.argmax(axis=1)
+        numbers = np.arange(self.n_rows, self.n_rows + codes.n_rows)
+        self.n_rows += codes.n_rows
+        self.total += float(weights.sum())
+        self.likely += np.bincount(likely, weights, minlength=self.pmf.rank)
+        self.mean += weights @ posterior
+        columns = {"row": numbers} | dict(zip(self.labels, posterior.T, strict=True))
+        return pl.DataFrame(columns | {_LIKELY: np.array(self.labels)[likely]})
+
+    def sizes(self) -> list[dict[str, Any]]:
+        """Return how large each component is: in the model, by most likely rows, and on average."""
+        shares = self.pmf.weights, self.likely / self.total, self.mean / self.total
+        names = ("component", "weight", "most_likely", "mean_probability")
+        rows = zip(self.labels, *(share.tolist() for share in shares), strict=True)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def size_table(self) -> Table:
+        """Return the sizes as a table for people."""
+        table = plain_table("")
+        for heading in ("weight", "rows most likely in it", "mean probability"):
+            table.add_column(heading, justify="right")
+        for label, *shares in (size.values() for size in self.sizes()):
+            table.add_row(Text(label), *map(percent, shares))
+        return table
+
+
+class _AsRead:
+    """A table whose last batch is kept as it was read, before levels were looked up."""
+
+    def __init__(self, table: TableFile) -> None:
+        self.table, self.batch = table, pl.DataFrame()
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return self.table.columns
+
+    def batches(self) -> Iterator[pl.DataFrame]:
+        """Yield the rows, some at a time."""
+        for batch in self.table.batches():
+            self.batch = batch
+            yield batch
