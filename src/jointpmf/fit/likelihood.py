@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jointpmf.fit.optimum import best_optimum
 from jointpmf.fit.settings import Effort
 from jointpmf.fit.solution import Solution
 from jointpmf.fit.starts import Begin, begin_at, begin_in_memory
@@ -18,7 +19,7 @@ from jointpmf.rows.source import Source, Table, check_levels, check_table
 from jointpmf.rows.spool import SpooledRows
 from jointpmf.rows.table import AnyRows, ColumnRows, TableRows
 from jointpmf.solvers import em
-from jointpmf.solvers.loop import Loop, Status, Validation, iterate
+from jointpmf.solvers.loop import Loop, Outcome, Status, Validation, iterate
 from jointpmf.solvers.ordinal import neighbour_kernel
 from jointpmf.solvers.starts.random import mixed
 from jointpmf.solvers.stepwise import Stepwise
@@ -54,6 +55,7 @@ class EMFit:
     bandwidth: float = 0.0
     start: str | JointPMF = "auto"
     effort: Effort = field(default_factory=Effort)
+    n_starts: int | None = None
 
     def run(
         self, source: Source, generator: np.random.Generator, held_out: Validation | None = None
@@ -61,11 +63,19 @@ class EMFit:
         """Return the fit to rows, wherever they are; a validation part needs them in memory."""
         begun = time.perf_counter()
         if isinstance(source, Table):
+            if self.start == "auto" and held_out is None:
+                return _by_size(best_optimum(self, source, generator, begun))
             begin = begin_in_memory(self, source, generator, held_out)
         else:
             begin = self._begin_elsewhere(source, generator)
         if begin.outcome is not None:
             return Solution.of(begin.outcome, source.domain, begin.start)
+        found = self._from_begin(source, begin, held_out, begun)
+        return found if isinstance(self.start, JointPMF) else _by_size(found)
+
+    def _from_begin(
+        self, source: Source, begin: Begin, held_out: Validation | None, begun: float
+    ) -> Solution:
         try:
             if not begin.stopped:
                 return self.from_point(source, begin.point, begin.start, held_out, begun)
@@ -84,12 +94,22 @@ class EMFit:
         begun: float | None = None,
     ) -> Solution:
         """Return the fit that begins at a point; seconds count from `begun`."""
+        outcome = self.outcome(source, point, self.loop, held_out, begun)
+        return Solution.of(outcome, source.domain, start)
+
+    def outcome(
+        self,
+        source: Source,
+        point: Point,
+        loop: Loop,
+        held_out: Validation | None = None,
+        begun: float | None = None,
+    ) -> Outcome:
+        """Return where a run from a point ends."""
         # with a validation part the path matters and not only its end: no extrapolation
         kernel = neighbour_kernel(source, self.bandwidth) if self.bandwidth else None
         solver = em.EM(source, self.rank, self.prior(source), held_out is None, kernel)
-        outcome = iterate(solver, point, self.loop, validation=held_out, begin=begun)
-        solution = Solution.of(outcome, source.domain, start)
-        return replace(solution, n_starts=start.n_tried or 1, n_agreed=start.n_agreed)
+        return iterate(solver, point, loop, validation=held_out, begin=begun)
 
     def prior(self, source: AnyRows) -> np.ndarray | None:
         """Return the pseudo-counts of each level, or None without smoothing."""
@@ -122,7 +142,7 @@ class EMFit:
         loop = replace(self.loop, max_iter=self.effort.sample_iter, callback=None)
         found = replace(self, loop=loop).run(sample, generator)
         assert found.start is not None
-        start = replace(found.start, n_rows=sample.total)
+        start = replace(found.start, n_rows=found.start.n_rows or sample.total)
         is_stopped = found.status is Status.STOPPED
         return Begin(Point.of_pmf(found.pmf), start, is_stopped, sample)
 
@@ -177,3 +197,8 @@ class EMFit:
         if status is Status.ONE_PASS:
             check_levels(stream.domain, steps.seen)
         return Solution.of(steps.outcome(status), stream.domain, found.start)
+
+
+def _by_size(solution: Solution) -> Solution:
+    """Return a fit with its components in the order of their weights, the largest first."""
+    return replace(solution, pmf=solution.pmf.reordered())

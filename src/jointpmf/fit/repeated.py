@@ -26,12 +26,11 @@ if TYPE_CHECKING:
 Candidates = Iterator[tuple[str, Callable[[], Solution]]]
 
 
-def best_of_starts(
-    fit: EMFit, split: Split, n_starts: int, generator: np.random.Generator
-) -> Solution:
+def best_of_starts(fit: EMFit, split: Split, generator: np.random.Generator) -> Solution:
     """Return the best of several fits; one that fails is recorded, unless all of them do."""
     held_out = None if split.judge is None else split.judge(fit.rank)
-    if n_starts == 1:
+    n_starts = fit.n_starts or 1
+    if n_starts == 1 or (fit.start == "auto" and held_out is None):
         return fit.run(split.fitted, generator, held_out)
 
     def candidates() -> Candidates:
@@ -42,7 +41,7 @@ def best_of_starts(
 
     trials: Trials[str] = Trials()
     trials.run(candidates())
-    near = list(trials.near_best(fit.effort.agreement))
+    near = list(trials.near_best(fit.effort.agreement, relative=True))
     return replace(
         trials.best,
         restarts=tuple(trials.restarts),
@@ -54,15 +53,11 @@ def best_of_starts(
 def average_of_fits(
     fit: EMFit,
     split: Splitter,
-    counts: tuple[int, int],
+    n_average: int,
     generator: np.random.Generator,
     whole: Table,
 ) -> Solution:
-    """Return the average of several fits, each from a start and with a split of its own.
-
-    `counts` are how many fits are averaged, and how many starts each is the best of.
-    """
-    n_average, n_starts = counts
+    """Return the average of several fits, each from a start and with a split of its own."""
     if fit.start == "auto":
         fit = replace(fit, start="rows")
 
@@ -70,7 +65,7 @@ def average_of_fits(
         for k in range(n_average):
             own = _child(generator)
             numbered = _numbered(fit, k, f"fit {k + 1} of {n_average}")
-            yield str(k), partial(best_of_starts, numbered, split(own), n_starts, own)
+            yield str(k), partial(best_of_starts, numbered, split(own), own)
 
     trials: Trials[str] = Trials(is_tolerant=False)
     trials.run(candidates(), _is_any_stopped)

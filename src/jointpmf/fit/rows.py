@@ -180,7 +180,7 @@ class _Asked:
                 raise JointPMFError("is_implicit needs a rank, not rank='auto'")
         elif self.rank is not None and self.objective.target is not None:
             raise JointPMFError("a target needs rank='auto'")
-        if self.rank is None and self.search.n_starts > 1:
+        if self.rank is None and (self.search.n_starts or 1) > 1:
             raise JointPMFError("n_starts needs a rank, not rank='auto'")
 
     @property
@@ -293,11 +293,10 @@ class _Fitting:
             )
         split = splitter(source, validation, bool(fit.smoothing))
         search = self.asked.search
-        if (search.n_average or 1) > 1:
-            counts = (search.n_average or 1, search.n_starts)
-            found = average_of_fits(fit, split, counts, generator, source)
+        if search.n_average is not None and search.n_average > 1:
+            found = average_of_fits(fit, split, search.n_average, generator, source)
         else:
-            found = best_of_starts(fit, split(generator), search.n_starts, generator)
+            found = best_of_starts(fit, split(generator), generator)
         return self._told(found, _rows_of(source))
 
     def _coupled(self, source: Source, runs: Any, generator: np.random.Generator) -> Solution:
@@ -376,6 +375,7 @@ class _Fitting:
             objective.bandwidth,
             "rows" if is_auto and start == "auto" else start,
             asked.search.effort,
+            asked.search.n_starts,
         )
 
     def _table_fit(self, domain: Domain, runs: Any) -> TableFit:
@@ -412,7 +412,7 @@ class _Fitting:
         asked = self.asked
         needs = {
             "validation": asked.validation is not None,
-            "n_starts": asked.search.n_starts > 1,
+            "n_starts": (asked.search.n_starts or 1) > 1,
             "n_average": (asked.search.n_average or 1) > 1,
             "bandwidth": isinstance(asked.objective, Likelihood) and asked.objective.bandwidth > 0,
             "is_implicit": isinstance(asked.objective, Coupled) and asked.objective.is_implicit,

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from jointpmf.domain import Domain
     from jointpmf.pmf import JointPMF
 
+_PASSES_OF_A_FIT = 150
+"""Passes over the rows that a fit takes, about."""
+
 
 @dataclass(frozen=True)
 class Likelihood:
@@ -128,20 +131,33 @@ def checked_rank(rank: Any) -> int | None:
 
 @dataclass(frozen=True)
 class Effort:
-    """How much work goes into finding where maximum likelihood begins.
+    """How much work goes into finding the best optimum of a likelihood.
 
     Attributes
     ----------
-    work : float
-        Work for all starts together, in cells times components; more tries more starts.
-    step_work : float
-        What any step costs at least, in the same unit.
-    most_starts, fewest_starts, n_steps : int
-        How many starts are tried, and the iterations that each of them gets.
+    most_starts : int
+        How many starts are tried at most, where n_starts does not say it.
+    patience : int
+        A start ends when this many moves in a row have not improved it; more find better optima,
+        and cost more.
     agreement : float
-        Starts that differ by less, in nats per row, are as good as each other: the surest is taken.
+        Fits whose objectives differ by less than this part of them have found the same optimum.
+    doubt : float
+        The search ends when the best optimum was found again and the probability that another start
+        finds a new one is smaller, as the optima found so far suggest (docs/math.md, eq. 59).
+    fits : float
+        What all starts together may cost, in fits from a fresh point to the end.
+    work : float
+        The same in cells times components times passes over the rows.
+    sample_work : float
+        If the fits would cost more than that, starts are tried on a sample of the rows, which costs
+        this much.
+    step_work : float
+        What any pass costs at least, in cells times components.
     rows_per_component : int
-        Starts are compared on a sample of the rows, but on no fewer than this per component.
+        A sample has no fewer rows than this per component.
+    n_steps : int
+        Iterations after which starts are compared where something is held out.
     sample_rows, sample_cells : int
         Rows on which a start is found for a table that is not in memory, about, and their cells.
     sample_iter : int
@@ -152,31 +168,45 @@ class Effort:
         Memory of a block of rows that are on disk, which is read and worked on at once.
     """
 
-    work: float = 6e9
+    most_starts: int = 12
+    patience: int = 8
+    agreement: float = 1e-6
+    doubt: float = 0.35
+    fits: float = 45.0
+    work: float = 3e10
+    sample_work: float = 1e10
     step_work: float = 2e5
-    most_starts: int = 32
-    fewest_starts: int = 3
-    n_steps: int = 50
-    agreement: float = 1e-7
     rows_per_component: int = 100
+    n_steps: int = 50
     sample_rows: int = 50_000
     sample_cells: int = 10**7
     sample_iter: int = 100
     step_rows: int = 2**14
     block_bytes: int = 2**24
 
-    def n_starts_and_rows(self, n_rows: int, n_cells: int, rank: int) -> tuple[int, int]:
-        """Return how many starts to try, and on how many of the rows."""
-        if rank == 1:
-            return 1, n_rows  # there is one optimum
-        passes = 2 * self.n_steps
-        work = n_cells * rank + self.step_work
-        count = int(self.work / (passes * work))
-        if count >= self.fewest_starts:
-            return min(count, self.most_starts), n_rows
-        part = self.work / (passes * work * self.fewest_starts)
-        least = self.rows_per_component * rank
-        return self.fewest_starts, min(max(int(part * n_rows), least), n_rows)
+    def n_rows_searched(self, n_rows: int, n_cells: int, rank: int) -> int:
+        """Return how many rows starts are tried on: all, or a sample where that costs too much."""
+        work = self.fits * _PASSES_OF_A_FIT * (n_cells * rank + self.step_work)
+        if rank == 1 or work <= self.work:
+            return n_rows
+        part = self.sample_work / work
+        return min(max(int(part * n_rows), self.rows_per_component * rank), n_rows)
+
+    def n_passes(self, n_cells: int, rank: int) -> float:
+        """Return how many passes over rows with so many cells all starts may take."""
+        return self.work / (n_cells * rank + self.step_work)
+
+    def is_evidence(self, n_starts: int, n_distinct: int) -> bool:
+        """Tell whether so few optima from so many starts leave little to find (eq. 59).
+
+        Examples
+        --------
+        >>> effort = Effort()
+        >>> effort.is_evidence(3, 1), effort.is_evidence(3, 2), effort.is_evidence(5, 2)
+        (True, False, True)
+        """
+        left = n_distinct * (n_distinct + 1) / (n_starts * (n_starts - 1))
+        return left < self.doubt
 
     def sample_size(self, n_variables: int) -> int:
         """Return how many rows of a table that is not in memory a start is found on."""
@@ -219,11 +249,12 @@ class Search:
     Parameters
     ----------
     start : str or JointPMF
-        "auto": the best of several kinds of starts. For rows also "rows" (components at single
-        rows), "factors" (along the factors of a factor model of the values) and "random"; for
+        "auto": several kinds of starts, until the best optimum was found again. For rows also
+        "rows" (components at single rows), "factors" (along the factors of a factor model of the values) and "random"; for
         marginals "algebraic" (in closed form from triples) and "random"; or a model.
-    n_starts : int
-        How often to fit, each time from another start; the best fit is returned.
+    n_starts : int, optional
+        From how many starts to fit; the best fit is returned. By default from as many as it takes
+        to find the best optimum again, and once if `start` is not "auto".
     n_average : int, optional
         How many fits to average into one model. By default one for a given rank; with
         `rank="auto"` as many as the size of the table suggests.
@@ -239,15 +270,15 @@ class Search:
     """
 
     start: str | JointPMF = "auto"
-    n_starts: int = 1
+    n_starts: int | None = None
     n_average: int | None = None
     effort: Effort = field(default_factory=Effort)
     kinds: Kinds = field(default_factory=Kinds)
 
     def __post_init__(self) -> None:
-        whole_number(self.n_starts, "n_starts", 1)
-        if self.n_average is not None:
-            whole_number(self.n_average, "n_average", 1)
+        for name in ("n_starts", "n_average"):
+            if getattr(self, name) is not None:
+                whole_number(getattr(self, name), name, 1)
 
     def check_start(
         self, kinds: tuple[str, ...], domain: Domain, rank: int | None, whose: str
@@ -269,7 +300,7 @@ class Search:
     @property
     def is_default(self) -> bool:
         """Whether only the start may differ from the defaults."""
-        return self.n_starts == 1 and self.n_average in (None, 1)
+        return self.n_starts in (None, 1) and self.n_average in (None, 1)
 
 
 def checked_search(search: Any) -> Search:

@@ -33,11 +33,7 @@ class Start:
         "closed form", "merged rows", "rows", "random", "factors", "algebraic", "given" or
         "enlarged" (a smaller model with components added).
     reason : str
-        Why this one, if it was not the best of several.
-    n_tried : int or None
-        How many starts it was chosen from, if it was.
-    n_agreed : int
-        How many of these were as good as the best, to within a tolerance.
+        Why this one, if there is more to say.
     n_rows : float or None
         Size of the sample of rows on which it was found, if not on all of them.
     in_steps : bool
@@ -46,17 +42,12 @@ class Start:
 
     kind: str
     reason: str = ""
-    n_tried: int | None = None
-    n_agreed: int = 1
     n_rows: float | None = None
     in_steps: bool = False
 
     def __str__(self) -> str:
         """Say where the fit began."""
-        parts = [self.reason] if self.reason else []
-        if self.n_tried is not None:
-            parts.append(f"the best of {self.n_tried} starts")
-        text = f"{self.kind}: {', '.join(parts)}" if parts else self.kind
+        text = f"{self.kind}: {self.reason}" if self.reason else self.kind
         if self.n_rows is not None:
             text += f", on {self.n_rows:.0f} rows"
         return text + (", then in steps" if self.in_steps else "")
@@ -196,6 +187,27 @@ class Solution:
     def n_iter(self) -> int:
         """Number of iterations."""
         return self.history[-1].iteration if self.history else 0
+
+    @property
+    def is_replicated(self) -> bool:
+        """Whether the best optimum was found by more than one start, or is the only one."""
+        return self.n_agreed > 1 or self.pmf.rank == 1
+
+    @property
+    def replication(self) -> str:
+        """How often the best optimum was found, in words; empty after a single fit.
+
+        Examples
+        --------
+        >>> import jointpmf as jp
+        >>> pmf = jp.random_pmf(jp.Domain.of_sizes([2, 2]), rank=2, random_state=0)
+        >>> Solution(pmf, jp.Status.CONVERGED, 1.0, [], n_starts=8, n_agreed=3).replication
+        'found by 3 of 8 starts'
+        """
+        if self.n_starts == 1 or self.n_averaged > 1:
+            return ""
+        times = "only one" if self.n_agreed == 1 else str(self.n_agreed)
+        return f"found by {times} of {self.n_starts} starts"
 
     def as_restart(self) -> Restart:
         """Return what is recorded of this fit where it is one of several."""

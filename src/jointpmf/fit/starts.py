@@ -1,8 +1,7 @@
-"""Where maximum likelihood begins: the best of several kinds of starts, or one that was asked for.
+"""Where maximum likelihood begins: a start that was asked for, or points of several kinds.
 
-In memory, starts of different kinds get a few iterations each and the best goes on. Where the rows
-are elsewhere, a model of a sample is found in that way first; if the rows can be read in blocks,
-one pass of small steps follows.
+Without a validation part the search in `optimum.py` begins at such points. With one, each gets a
+few iterations, and the one that does best on what is held out goes on.
 """
 
 from __future__ import annotations
@@ -97,59 +96,42 @@ def possible(point: Point, source: Source) -> Point:
 def _best_start(
     fit: EMFit, table: Table, generator: np.random.Generator, held_out: Validation | None
 ) -> Begin:
-    """Return the best of several starts, after a few iterations of each."""
-    effort = fit.effort
-    n_all = len(table.rows)
-    count, n_rows = effort.n_starts_and_rows(n_all, table.rows.n_cells, fit.rank)
-    tried = table
-    if n_rows < n_all:
-        some = np.sort(generator.permutation(n_all)[:n_rows])
-        tried = replace(table, rows=table.rows.taken(some))
-    loop = replace(fit.loop, callback=None, max_iter=min(effort.n_steps, fit.loop.max_iter))
+    """Return the start that does best on what is held out, after a few iterations of each."""
+    loop = replace(fit.loop, callback=None, max_iter=min(fit.effort.n_steps, fit.loop.max_iter))
     short = replace(fit, loop=loop)
 
     def fitted(kind: str, make: Callable[[], Point | None]) -> Solution | None:
         point = make()
-        return None if point is None else short.from_point(tried, point, Start(kind), held_out)
+        return None if point is None else short.from_point(table, point, Start(kind), held_out)
 
-    def two_kinds_agree(trials: Trials[str]) -> bool:
-        return len({trial.kind for trial in trials.near_best(effort.agreement)}) > 1
-
-    candidates = (
-        (kind, partial(fitted, kind, make))
-        for kind, make in _candidates(tried, fit.rank, count, generator)
-    )
-    is_enough = two_kinds_agree if count < effort.most_starts else None
+    kinds = dict(both for k in range(2) for both in fresh_points(table, fit.rank, k, generator))
     trials: Trials[str] = Trials()
     try:
-        trials.run(candidates, is_enough)
+        trials.run((kind, partial(fitted, kind, make)) for kind, make in kinds.items())
     except KeyboardInterrupt:
         return Begin(point_at_rows(table.rows, fit.rank, generator), Start("rows"), stopped=True)
-    near = list(trials.near_best(effort.agreement))
-    first = near[0]
-    start = Start(first.kind, n_tried=len(trials.found), n_agreed=len(near))
-    point = possible(Point.of_pmf(first.solution.pmf), table)
-    return Begin(point, start, trials.is_stopped)
+    best = trials.best
+    assert best.start is not None
+    return Begin(possible(Point.of_pmf(best.pmf), table), best.start, trials.is_stopped)
 
 
-def _candidates(
-    table: Table, rank: int, count: int, generator: np.random.Generator
+def fresh_points(
+    table: Table, rank: int, k: int, generator: np.random.Generator
 ) -> Iterator[tuple[str, Callable[[], Point | None]]]:
-    """Yield starts of different kinds, the surest first, each as what makes it."""
+    """Yield two points at which the k-th search may begin, each as its kind and what makes it."""
     rows = table.rows
 
     def closed_form() -> Point | None:
         found = point_in_closed_form(table.codes, table.weights, rank, generator)
         return None if found is None else mixed(found, rows.marginal, _INTERIOR)
 
-    kinds: list[tuple[str, Callable[[], Point | None]]] = [
-        ("merged rows", partial(point_of_merged_rows, rows, rank, generator)),
-        ("rows", partial(point_at_rows, rows, rank, generator)),
-        ("random", partial(random_point, rows.domain, rank, generator)),
-    ]
-    if rank == 1 or not can_merge(rows.domain, rank):
-        kinds = kinds[1:]
-    if rank > 1:
-        yield "closed form", closed_form
-    for k in range(count):
-        yield kinds[k % len(kinds)]
+    at_rows = ("rows", partial(point_at_rows, rows, rank, generator))
+    if rank == 1:
+        yield at_rows
+        return
+    merged = at_rows
+    if can_merge(rows.domain, rank):
+        merged = ("merged rows", partial(point_of_merged_rows, rows, rank, generator))
+    random = ("random", partial(random_point, rows.domain, rank, generator))
+    yield merged if k % 2 == 0 else at_rows
+    yield ("closed form", closed_form) if k == 0 else random

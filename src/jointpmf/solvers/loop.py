@@ -28,6 +28,14 @@ Arrays = dict[str, np.ndarray]
 """What a run needs to go on later, by name."""
 
 
+_FIRST_LOOK, _LOOK_EVERY = 8, 4
+"""Iterations after which a run is first compared with its rival, and between two looks."""
+
+_HOPE = 3.0
+"""How many times the gain of the last half of its iterations a run is expected to gain yet, at
+most. Larger numbers give up fewer runs that would have won, and cost more."""
+
+
 class Status(Enum):
     """How a fit ended; the value is the sentence for the user."""
 
@@ -36,6 +44,7 @@ class Status(Enum):
     MAX_ITER = "The budget of iterations was used up before the objective stopped improving."
     STOPPED = "The fit was stopped before it converged; this is the best model so far."
     VALIDATED = "The validation part stopped improving; this is the model that fits it best."
+    BEHIND = "Another fit was ahead, so this one was given up."
     ONE_PASS = "Every row was seen once; the model would fit them better after more passes."
 
 
@@ -141,6 +150,8 @@ class Loop:
     callback: Callable[[Step, Point], Any] | None = None
     """Called after every iteration; returning True stops."""
     runs: Runs | None = None
+    rival: float | None = None
+    """An objective to beat: a run that does not promise to is given up."""
 
 
 class Outcome(NamedTuple):
@@ -198,7 +209,7 @@ def iterate(
                 run.recall(saved.found)
             else:
                 run.start(point)
-            while (status := run.ending(loop.max_iter)) is None:
+            while (status := run.ending(loop.max_iter, loop.rival)) is None:
                 line = run.advance()
                 if loop.callback is not None and loop.callback(line, run.reached.state.point):
                     status = Status.STOPPED
@@ -282,14 +293,28 @@ class _Run:
         self.reached = _Reached(iteration, state, best, n_small, memory)
         return line
 
-    def ending(self, max_iter: int) -> Status | None:
+    def ending(self, max_iter: int, rival: float | None = None) -> Status | None:
         """Return how the run has ended, or None if it goes on."""
         iteration, state, best, n_small, _ = self.reached
         if n_small == 2 or state.stalled or state.objective <= self.solver.floor:
             return Status.CONVERGED
         if self.validation and iteration - best.iteration >= self.validation.patience:
             return Status.VALIDATED
+        if rival is not None and self._is_behind(rival):
+            return Status.BEHIND
         return Status.MAX_ITER if iteration >= max_iter else None
+
+    def _is_behind(self, rival: float) -> bool:
+        """Tell whether a rival stays ahead even if this run gains several times what it has lately.
+
+        That is looked at now and then, after the first iterations.
+        """
+        n = self.reached.iteration
+        if n < _FIRST_LOOK or n % _LOOK_EVERY:
+            return False
+        objective = self.reached.state.objective
+        gained = self.history[n // 2].objective - objective
+        return objective - _HOPE * gained > rival
 
     def arrays(self) -> Arrays:
         """Return all that going on needs."""

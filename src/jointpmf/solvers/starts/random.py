@@ -45,7 +45,7 @@ def point_at_rows(rows: TableRows, rank: int, generator: np.random.Generator) ->
 
 def point_of_merged_rows(rows: TableRows, rank: int, generator: np.random.Generator) -> Point:
     """Return a point that began with a surplus of components, merged where that loses least."""
-    return _settled(rows, point_at_rows(rows, _SURPLUS * rank, generator), rank)
+    return settled(rows, point_at_rows(rows, _SURPLUS * rank, generator), rank)
 
 
 def can_merge(domain: Domain, rank: int) -> bool:
@@ -60,11 +60,11 @@ def enlarged_point(
     added = point_at_rows(rows, rank, generator)
     weights = np.concatenate([point.weights, added.weights]) / 2
     factors = np.hstack([point.factors, added.factors])
-    return _settled(rows, Point(weights, factors), rank)
+    return settled(rows, Point(weights, factors), rank)
 
 
-def _settled(rows: TableRows, point: Point, rank: int) -> Point:
-    """Return what some EM steps and then mergers make of too many components."""
+def settled(rows: TableRows, point: Point, rank: int) -> Point:
+    """Return what some EM steps and then mergers leave of too many components."""
     solver = em.EM(rows, len(point.weights))
     state = solver.start(point)
     for _ in range(_SURPLUS_STEPS):

@@ -1,0 +1,260 @@
+"""The best optimum of a likelihood: climbs from several starts, until it was found again.
+
+A climb begins at points of different kinds, goes on from the better one by moves that often lead
+to a better optimum, and ends when several moves in a row did not. Climbs do not know of each other
+until they end; so if several end at the same optimum, few others are left to find. Fits that fall
+behind are given up; the best is then fitted to the end. Of a large table a sample is searched.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jointpmf.fit.progress import in_stage
+from jointpmf.fit.search import Trials
+from jointpmf.fit.solution import Solution, Start
+from jointpmf.fit.starts import fresh_points, possible
+from jointpmf.point import Point
+from jointpmf.rows.source import Table
+from jointpmf.rows.table import log_likelihoods
+from jointpmf.solvers.loop import Loop, Outcome, Status
+from jointpmf.solvers.starts.moves import crossed, moved
+from jointpmf.solvers.starts.random import point_at_rows
+
+if TYPE_CHECKING:
+    from jointpmf.fit.likelihood import EMFit
+
+logger = logging.getLogger("jointpmf")
+
+_SEARCH_TOL = 1e-8
+"""How far the fits of a search are taken, in nats per row: enough to tell optima apart."""
+
+_GAIN = 1e-7
+"""A move has led to another optimum if it lowers the objective by this part of it."""
+
+_MOST_CROSSED = 4
+"""Earlier climbs that the end of a climb is crossed with, the best ones."""
+
+_MOST_DISTINCT, _ERRORS = 3, 3.0
+"""Optima of a sample that are fitted to all rows, at most: those that are behind the best by less
+than this many standard errors."""
+
+
+def best_optimum(
+    fit: EMFit, table: Table, generator: np.random.Generator, begun: float
+) -> Solution:
+    """Return the best fit to a table that a search finds, and how often it was found."""
+    searched = _searched_part(fit, table, generator)
+    climbs = _Climbs(fit, searched, generator)
+    trials: Trials[str] = climbs.trials
+    try:
+        trials.run(climbs.candidates(), climbs.is_enough)
+    except KeyboardInterrupt:  # before there was a fit
+        here = replace(fit, loop=replace(fit.loop, max_iter=0))
+        point = point_at_rows(table.rows, fit.rank, generator)
+        return here.from_point(table, point, Start("rows"), begun=begun).stopped()
+    near = list(trials.near_best(fit.effort.agreement, relative=True))
+    found = _finished(fit, table, climbs, begun)
+    if trials.is_stopped:
+        found = found.stopped()
+    told = replace(
+        found,
+        restarts=tuple(trials.restarts),
+        n_starts=len(trials.restarts),
+        n_agreed=len(near),
+    )
+    if not (told.is_replicated or trials.is_stopped or fit.n_starts == 1):
+        logger.warning(
+            "the best optimum was found by only one of %d starts, so there may be a better one: "
+            "try a larger n_starts, another seed or a smaller rank",
+            told.n_starts,
+        )
+    return told
+
+
+def _searched_part(fit: EMFit, table: Table, generator: np.random.Generator) -> Table:
+    """Return the rows that are searched: all, or a sample if all would take too long."""
+    n_all = len(table.rows)
+    n_rows = fit.effort.n_rows_searched(n_all, table.rows.n_cells, fit.rank)
+    if n_rows == n_all:
+        return table
+    some = np.sort(generator.permutation(n_all)[:n_rows])
+    return replace(table, rows=table.rows.taken(some), caches={})
+
+
+@dataclass
+class _Climbs:
+    """Climbs from one start after the other, and what they have cost so far."""
+
+    fit: EMFit
+    table: Table
+    generator: np.random.Generator
+    trials: Trials[str] = field(default_factory=Trials)
+    ends: list[Outcome] = field(default_factory=list)
+    """Where each climb ended."""
+    n_passes: int = 0
+    """Passes over the rows, of all fits."""
+    passes_of_fits: list[int] = field(default_factory=list)
+    """Passes of each fit that began afresh and ran to its end."""
+
+    @property
+    def n_most(self) -> int:
+        """How many climbs there are at most."""
+        if self.fit.rank == 1:
+            return 1  # there is one optimum
+        return self.fit.n_starts or self.fit.effort.most_starts
+
+    def candidates(self) -> Iterator[tuple[str, Callable[[], Solution]]]:
+        """Yield climbs, each as what does it."""
+        for k in range(self.n_most):
+            yield f"start {k + 1}", partial(self._climb, k)
+
+    def is_enough(self, trials: Trials[str]) -> bool:
+        """Tell whether the best optimum was found often enough, or the budget is used up."""
+        if self.fit.n_starts is not None:
+            return False
+        effort = self.fit.effort
+        scores = sorted(trials.score(solution) for solution in trials.solutions)
+        gaps = np.diff(scores) > effort.agreement * np.abs(scores[1:])
+        is_found_again = len(scores) > 1 and not gaps[0]
+        return (is_found_again and effort.is_evidence(len(scores), 1 + int(gaps.sum()))) or (
+            self._is_used_up
+        )
+
+    @property
+    def _is_used_up(self) -> bool:
+        if self.fit.n_starts is not None or not self.passes_of_fits:
+            return False
+        rows = self.table.rows
+        most = self.fit.effort.n_passes(rows.n_cells, self.fit.rank)
+        mean = sum(self.passes_of_fits) / len(self.passes_of_fits)
+        return self.n_passes > min(most, self.fit.effort.fits * mean)
+
+    def _climb(self, k: int) -> Solution:
+        """Return the best that one start and moves from there lead to."""
+        rows, rank = self.table.rows, self.fit.rank
+        loop = self._loop(k)
+        best, kind = self._fresh_best(k, loop)
+        n_moves = n_vain = 0
+        while n_vain < (self.fit.effort.patience if rank > 1 else 0) and not _is_stopped(best):
+            point = moved(best.point, rows, n_moves, self.generator)
+            better = self._better(best, point, loop)
+            n_vain = 0 if _is_gain(best, better) else n_vain + 1
+            n_moves, best = n_moves + 1, better
+            if self._is_used_up and self.ends:
+                break
+        for other in sorted(self.ends, key=lambda end: end.objective)[:_MOST_CROSSED]:
+            if not _is_stopped(best) and (_is_gain(other, best) or _is_gain(best, other)):
+                best = self._better(best, crossed(best.point, other.point, rows), loop)
+        self.ends.append(best)
+        return Solution.of(best, rows.domain, Start(kind))
+
+    def _fresh_best(self, k: int, loop: Loop) -> tuple[Outcome, str]:
+        """Return the better of two fits that begin afresh, and the kind of its start."""
+        best: tuple[Outcome, str] | None = None
+        for kind, make in fresh_points(self.table, self.fit.rank, k, self.generator):
+            point = make()
+            if point is None or (best is not None and _is_stopped(best[0])):
+                continue
+            found = self._run(point, loop, None if best is None else best[0])
+            if found.status is not Status.BEHIND:
+                self.passes_of_fits.append(_passes(found))
+            if best is None or found.objective < best[0].objective:
+                best = found, kind
+        assert best is not None  # some kinds of points can always be made
+        return best
+
+    def _better(self, best: Outcome, point: Point, loop: Loop) -> Outcome:
+        """Return the best so far or where a fit from a point ends, whichever is better."""
+        found = self._run(point, loop, best)
+        is_better = found.objective < best.objective
+        if _is_stopped(found):
+            return (found if is_better else best)._replace(status=Status.STOPPED)
+        return found if is_better else best
+
+    def _run(self, point: Point, loop: Loop, rival: Outcome | None) -> Outcome:
+        if rival is not None:
+            loop = replace(loop, rival=rival.objective)
+        found = self.fit.outcome(self.table, point, loop)
+        self.n_passes += _passes(found)
+        return found
+
+    def _loop(self, k: int) -> Loop:
+        """Return how long the fits of a climb run, and what is said of them."""
+        loop = self.fit.loop
+        stage = f"start {k + 1} of {'' if self.fit.n_starts else 'at most '}{self.n_most}"
+        if self.ends:
+            near = list(self.trials.near_best(self.fit.effort.agreement, relative=True))
+            often = {1: "once", 2: "twice"}.get(len(near), f"{len(near)} times")
+            stage += f", best {self.trials.best.objective:.4f}, found {often}"
+        return in_stage(replace(loop, tol=max(loop.tol, _SEARCH_TOL), runs=None), stage)
+
+
+def _passes(outcome: Outcome) -> int:
+    return 2 * outcome.n_iter + 1
+
+
+def _is_stopped(outcome: Outcome) -> bool:
+    return outcome.status is Status.STOPPED
+
+
+def _is_gain(before: Outcome, after: Outcome) -> bool:
+    return after.objective < before.objective - _GAIN * abs(before.objective)
+
+
+def _finished(fit: EMFit, table: Table, climbs: _Climbs, begun: float) -> Solution:
+    """Return the best climb fitted to the end, over all rows."""
+    best = min(climbs.ends, key=lambda end: end.objective)
+    start = climbs.trials.best.start
+    assert start is not None
+    if climbs.table is table:
+        return _continued(fit, table, best, start, begun)
+    start = replace(start, n_rows=climbs.table.rows.total)
+    if climbs.trials.is_stopped:
+        here = replace(fit, loop=replace(fit.loop, max_iter=0))
+        return here.from_point(table, possible(best.point, table), start, begun=begun)
+    found: Solution | None = None
+    for end in _distinct(climbs):
+        rival = None if found is None else found.objective
+        own = replace(fit, loop=replace(fit.loop, rival=rival))
+        solution = own.from_point(table, possible(end.point, table), start, begun=begun)
+        if found is None or solution.objective < found.objective:
+            found = solution
+        if solution.status is Status.STOPPED:
+            break
+    assert found is not None
+    return found
+
+
+def _continued(fit: EMFit, table: Table, best: Outcome, start: Start, begun: float) -> Solution:
+    """Return a fit that goes on where another one ended, with the history of both."""
+    n_iter = best.n_iter
+    if _is_stopped(best) or n_iter >= fit.loop.max_iter:
+        return Solution.of(best, table.domain, start)
+    loop = replace(fit.loop, max_iter=fit.loop.max_iter - n_iter)
+    found = replace(fit, loop=loop).from_point(table, best.point, start, begun=begun)
+    lines = [step._replace(iteration=step.iteration + n_iter) for step in found.history[1:]]
+    return replace(found, history=[*best.history, *lines])
+
+
+def _distinct(climbs: _Climbs) -> Iterator[Outcome]:
+    """Yield the optima of a sample that may be the best of all rows, the likeliest first."""
+    ends = sorted(climbs.ends, key=lambda end: end.objective)
+    rows, best, n_distinct = climbs.table.rows, ends[0], 1
+    yield best
+    logs = log_likelihoods(rows, best.point)
+    for before, end in zip(ends, ends[1:], strict=False):
+        if n_distinct == _MOST_DISTINCT or not _is_gain(end, before):
+            continue
+        behind = logs - log_likelihoods(rows, end.point)
+        mean = float(rows.weights @ behind) / rows.total
+        variance = float(rows.weights @ (behind - mean) ** 2) / rows.total
+        if mean < _ERRORS * np.sqrt(variance / rows.total):
+            n_distinct += 1
+            yield end
