@@ -336,6 +336,7 @@ def domain_to_json(domain: Domain) -> str:
             "levels": [_level_to_json(variable.name, level) for level in variable.levels],
             "values": variable.values,
             "edges": None if variable.edges is None else list(map(_edge_to_json, variable.edges)),
+            **({} if variable.time is None else {"time": variable.time}),
         }
         for variable in domain
     ]
@@ -355,6 +356,7 @@ def _domain_from_json(text: str) -> Domain:
                 tuple(map(_level_from_json, spec["levels"])),
                 spec["values"],
                 None if spec["edges"] is None else tuple(map(float, spec["edges"])),
+                spec.get("time"),
             )
             for spec in json.loads(text)["variables"]
         ]

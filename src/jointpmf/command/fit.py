@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jointpmf as jp
-from jointpmf.command.arguments import bins_of
+from jointpmf.command.arguments import bins_of, levels_of
 from jointpmf.command.console import console
 from jointpmf.command.watch import FitWatch, watched
 from jointpmf.fit.memory import Room, bytes_of
@@ -47,7 +47,9 @@ def fit_table(
     files = jp.Files(path, columns.missing or (), only, drop, memory)
 
     def fit(watch: FitWatch) -> jp.Solution:
-        with opened_files(files, None, partial(bins_of, columns.bins or ())) as reading:
+        bins = partial(bins_of, columns.bins or ())
+        levels = partial(levels_of, columns.levels or ())
+        with opened_files(files, None, bins, levels) as reading:
             domain_to_json(reading.domain)  # raises now if the model could not be written
             options = _options(limits, watch)
             return jp.fit_rows(reading, rank, objective=objective, **options)

@@ -29,8 +29,18 @@ class Columns:
         list[str] | None,
         typer.Option(
             metavar="NAME=8",
-            help="Cut a column of numbers into this many bins, each with about as many rows, or "
-            "at given edges: NAME=0,18,65,120. May be repeated.",
+            help="Cut a column of numbers or dates into this many bins, each with about as many "
+            "rows, or at given edges: NAME=0,18,65,120. May be repeated.",
+            show_default=False,
+        ),
+    ] = None
+    levels: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar='"a<b<c"',
+            help="Levels in their order, for all columns of text that have one of them, or for "
+            'one column: "NAME=a<b<c". Well-known scales are put in order by themselves. May be '
+            "repeated.",
             show_default=False,
         ),
     ] = None
@@ -147,9 +157,9 @@ def fit(
     if smoothing is not None and method == "marginals":
         raise JointPMFError("--smoothing belongs to --method likelihood")
     if marginals or _is_list(data):
-        if columns.bins or columns.only or columns.drop or limits.memory:
+        if columns.bins or columns.levels or columns.only or columns.drop or limits.memory:
             raise JointPMFError(
-                "--bins, --only, --drop and --memory belong to rows, not to --marginals"
+                "--bins, --levels, --only, --drop and --memory belong to rows, not to --marginals"
             )
         fitted = fit_published(data, asked, smoothing, columns, limits)
     else:

@@ -21,7 +21,7 @@ BAD_INPUT, INTERRUPTED = 2, 130
 """Exit codes; `fitting.NOT_CONVERGED` is another."""
 
 _EXAMPLES: dict[Callable[..., Any], str] = {
-    fitting.fit: 'fit survey.csv -o survey.safetensors --bins age=6 --drop "person"',
+    fitting.fit: 'fit survey.csv -o survey.safetensors --bins age=6 --levels "no<maybe<yes"',
     asking.query: 'query survey.safetensors --of vote --given "age=<30|30..44"',
     pages.explore: "explore survey.safetensors --open",
     pages.report: "report survey.safetensors survey.csv --open",

@@ -85,7 +85,8 @@ class Answer(NamedTuple):
     def moments(self) -> tuple[float, float] | None:
         """Return the mean and the standard deviation of a single variable that has values."""
         (first, *others) = self.pmf.domain
-        if others or first.values is None or set(map(type, first.levels)) == {bool}:
+        are_numbers = first.time is None and set(map(type, first.levels)) != {bool}
+        if others or first.values is None or not are_numbers:
             return None
         values, shares = np.array(first.values), self.pmf.table()
         mean = float(shares @ values)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from jointpmf.data.codes import Codes
-from jointpmf.data.encode import encode
+from jointpmf.data.encode import ReadOptions, checked_options, encode
 from jointpmf.domain import MISSING
 from jointpmf.errors import seeded_generator, whole_number
 from jointpmf.fit.likelihood import EMFit
@@ -18,9 +18,6 @@ from jointpmf.pmf import JointPMF
 from jointpmf.rows.source import Table, check_table
 from jointpmf.solvers.starts.random import point_of_merged_rows
 from jointpmf.threads import one_blas_thread
-
-if TYPE_CHECKING:
-    from jointpmf.domain import Domain
 
 _FEWEST_TABLES = 19
 """Simulated tables with which a p-value can be as small as 0.05."""
@@ -77,8 +74,7 @@ def bootstrap_test(
     tol: float | None = None,
     random_state: Any = None,
     verbose: bool = False,
-    domain: Domain | None = None,
-    bins: Any = None,
+    **reading: Unpack[ReadOptions],
 ) -> BootstrapTest:
     """Test whether a rank is enough: the parametric bootstrap of the likelihood ratio.
 
@@ -90,8 +86,10 @@ def bootstrap_test(
         The rank under test, against one component more.
     n_bootstrap : int
         How many tables are simulated from the fit of the smaller rank.
-    max_iter, tol, random_state, verbose, domain, bins
+    max_iter, tol, random_state, verbose
         As in `choose_rank`; the tolerance is 1e-8 by default.
+    **reading : domain, bins, levels, missing_code
+        How the table is read, see `encode`.
 
     Examples
     --------
@@ -103,7 +101,7 @@ def bootstrap_test(
     """
     rank = whole_number(rank, "the rank", 1)
     n_bootstrap = whole_number(n_bootstrap, "n_bootstrap", 1)
-    codes = encode(table, domain, bins=bins)
+    codes = encode(table, **checked_options(reading, "bootstrap_test"))
     check_table(codes, None)
     generator = seeded_generator(random_state)
     replicates = []
