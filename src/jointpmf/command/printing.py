@@ -185,4 +185,5 @@ def variable_for_json(variable: Variable) -> dict[str, Any]:
         "levels": variable.levels,
         "values": variable.values,
         "edges": variable.edges,
+        **({} if variable.time is None else {"time": variable.time}),
     }

@@ -70,8 +70,9 @@ def binned_variable(
         if bins < 1:
             raise JointPMFError(f"column {name!r} needs at least one bin, not {bins}")
         edges = _edges_by_count(numbers, int(bins))
-        if time == "date":  # no date lies between a cut and the midnight after it
-            edges = np.ceil(edges / 86400) * 86400
+        if time is not None:  # cuts between days, hours or minutes, where no cell lies between
+            step = next((s for s in (86400, 3600, 60, 1) if (numbers % s == 0).all()), 1e-6)
+            edges = np.ceil(edges / step) * step
     else:
         edges = _given_edges(name, bins, time)
         check_inside(name, numbers, missing, edges, time)

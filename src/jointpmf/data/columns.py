@@ -369,7 +369,7 @@ def _columns_of_array(table: Any, domain: Domain | None, missing_code: Any) -> t
 def _code_in_array(missing_code: Any, domain: Domain | None, name: str) -> Any:
     """Return what means missing in a column of an array: −1, if its variable has no such level."""
     if missing_code is not None or domain is None:
-        return missing_code
+        return None if is_missing(missing_code) else missing_code
     try:
         domain[name].code(MISSING)
     except JointPMFError:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("jointpmf")
 
-_MANY_UNKNOWN = 10
+_MANY_UNKNOWN = 20
 """Observed cells of a column, none of them known, that are no accident, whatever their type."""
 
 Unknown = Literal["error", "missing"]
