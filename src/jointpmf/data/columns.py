@@ -414,6 +414,8 @@ def _without_code(
     ):
         is_code = observed == missing_code
     else:
+        is_code = np.zeros(0, bool)
+    if not is_code.any():
         return ArrayColumn(name, observed, missing)
     missing = missing.copy()
     missing[~missing] = is_code

@@ -146,8 +146,8 @@ class ColumnLevels:
         n_observed, count = self.n_observed, len(self.levels)
         if not scale and n_observed >= _FEWEST_UNIQUE and 2 * count > n_observed:
             logger.warning(
-                "column %r holds %d different texts in %d rows, like names or numbers of persons: "
-                "leave it out, because a model can learn nothing from it",
+                "column %r holds %d different texts in %d rows, like names or ids: leave it out, "
+                "or join its levels to fewer; a model cannot learn from texts that seldom repeat",
                 self.name,
                 count,
                 n_observed,
