@@ -337,6 +337,8 @@ class TestWhereTablesAreRead:
             jp.fit_rows(path, 1, levels=["mid", "hi"])
         with pytest.raises(jp.JointPMFError, match="levels name 'b', which is no column"):
             jp.fit_rows(path, 1, levels={"b": ["mid", "hi"]})
+        with pytest.raises(jp.JointPMFError, match=r"missing_code is 'lo', .* level of .*'a'"):
+            jp.fit_rows(path, 1, missing_code="lo", domain=pmf.domain)
         with pytest.raises(jp.JointPMFError, match="levels belong to the learning"):
             jp.fit_rows(path, 1, levels=["mid", "hi"], domain=pmf.domain)
 

@@ -43,9 +43,8 @@ class ArrayColumn:
         """Which kind of time the observed cells are, if they are times."""
         cells = self.cells
         if cells.dtype.kind == "M":
-            return (
-                "date" if np.datetime_data(cells.dtype)[0] in ("Y", "M", "W", "D") else "datetime"
-            )
+            unit, _ = np.datetime_data(cells.dtype)
+            return "date" if unit in ("Y", "M", "W", "D") else "datetime"
         if cells.dtype.kind == "m":
             return "duration"
         return kind_of_times(set(map(type, cells))) if cells.dtype == object else None
@@ -212,7 +211,7 @@ def columns_of(table: Any, domain: Domain | None, missing_code: Any) -> tuple[in
     >>> n_rows, {name: read().distinct for name, read in columns.items()}
     (2, {'x0': ['yes'], 'x1': [1, 2]})
     """
-    _check_missing_code(missing_code, domain)
+    check_missing_code(missing_code, domain)
     if isinstance(table, (np.ndarray, list, tuple)):
         return _columns_of_array(table, domain, missing_code)
     try:
@@ -233,7 +232,8 @@ def columns_of(table: Any, domain: Domain | None, missing_code: Any) -> tuple[in
     return len(frame), {name: partial(read, name) for name in frame.columns}
 
 
-def _check_missing_code(missing_code: Any, domain: Domain | None) -> None:
+def check_missing_code(missing_code: Any, domain: Domain | None) -> None:
+    """Raise if something cannot mean missing: what is no number or text, or a level of a domain."""
     if missing_code is None or is_missing(missing_code):
         return
     if isinstance(missing_code, bool) or not isinstance(missing_code, (Real, str)):
@@ -407,23 +407,16 @@ def _without_code(
 ) -> ArrayColumn:
     """Return the column of some observed cells, those left out that mean missing."""
     observed = _narrowed(observed)
-    if observed.dtype == object and missing_code is not None:
-        is_code = np.fromiter((_is_same(c, missing_code) for c in observed), bool, len(observed))
-    elif (
-        missing_code is not None and observed.dtype.kind in _CODED_KINDS[type(missing_code) is str]
-    ):
+    is_code = np.zeros(len(observed), bool)
+    if missing_code is not None and observed.dtype == object:
+        is_code[:] = [_is_same(cell, missing_code) for cell in observed]
+    elif observed.dtype.kind in ("U" if isinstance(missing_code, str) else "iuf"):
         is_code = observed == missing_code
-    else:
-        is_code = np.zeros(0, bool)
     if not is_code.any():
         return ArrayColumn(name, observed, missing)
     missing = missing.copy()
     missing[~missing] = is_code
     return ArrayColumn(name, _narrowed(observed[~is_code]), missing)
-
-
-_CODED_KINDS = {True: "U", False: "iuf"}
-"""Of arrays in which a text, or a number, can mean missing."""
 
 
 def _missing_in_array(cells: np.ndarray) -> np.ndarray:

@@ -95,8 +95,9 @@ def encode(
     max_levels : int
         A column of numbers or times with more distinct ones must be binned.
     missing_code : number or text, optional
-        What means missing besides. By default nothing does, except that in arrays −1 does where a
-        given domain has no such level; NaN says that −1 does not even then.
+        What means missing besides. By default nothing does, except that in arrays −1 does where the
+        variable of a given domain has neither such a level nor a bin for it; NaN says that −1 does
+        not even then.
 
     Examples
     --------

@@ -10,6 +10,7 @@ import numpy as np
 
 from jointpmf.compiled.cells import n_observed
 from jointpmf.data.codes import Codes
+from jointpmf.data.columns import check_missing_code
 from jointpmf.data.encode import ReadOptions, encode
 from jointpmf.data.given_scales import Scales
 from jointpmf.data.levels import LevelCollector, LevelRules
@@ -119,6 +120,7 @@ class FileReading:
         self.table, self.memory, self._codes_in = table, memory, codes_in
         self._missing_code = options.get("missing_code")
         domain, levels = options.get("domain"), options.get("levels")
+        check_missing_code(self._missing_code, domain)
         if domain is None:
             bins = options.get("bins") or {}
             domain = learned_domain(table, names, bins, levels, self._missing_code)
