@@ -113,6 +113,8 @@ def test_other_totals_are_fine_with_explicit_n_obs():
 TWICE = pd.DataFrame([[1, 2, 3], [4, 5, 6]], columns=["a", "b", "a"])
 NUMBERED = pd.DataFrame([[1, 2]])
 HOLES = pl.DataFrame({"a": [1, 2], "gone": [None, None]})
+ANSWERS = pl.DataFrame({"a": ["no", "yes", "perhaps"]})
+ORDERED = pd.DataFrame({"a": pd.Categorical(["x", "y"], ["x", "y"], ordered=True)})
 CODES = jp.Codes(DOMAIN, [[0, 1]])
 
 
@@ -139,13 +141,16 @@ CODES = jp.Codes(DOMAIN, [[0, 1]])
     ("a PyArrow name twice", lambda: encode(pa.table([[1], [2]], ["a", "a"])), "'a'"),
     ("a name that is no text", lambda: encode(NUMBERED), "strings, not 0"),
     ("a column without a cell", lambda: encode(HOLES), "'gone' has no observed cell"),
-    ("array column without a cell", lambda: encode(np.array([[1, -1]])), "'x1' has no observed"),
+    ("array column without a cell", lambda: encode([[1, None]]), "'x1' has no observed"),
     ("mixed types", lambda: encode(pd.DataFrame({"a": ["x", 1]})), "'a' mixes .*int, str"),
     ("lists in pandas", lambda: encode(pd.DataFrame({"a": [[1], [2]]})), "'a'"),
     ("lists in Polars", lambda: encode(pl.DataFrame({"a": [[1], [2]]})), "'a'"),
     ("infinite numbers", lambda: encode(pl.DataFrame({"a": [1.0, np.inf]})), "'a'.*not finite"),
     ("columns for variables", lambda: encode(np.zeros((2, 3)), DOMAIN), "3 columns for 2"),
     ("unknown", lambda: encode(ROWS, DOMAIN, unknown="drop"), "unknown .*'drop'"),
+    ("a level not in a scale", lambda: encode(ANSWERS, levels=["no", "yes"]), "'perhaps' of .*'a'"),
+    ("a scale against a type", lambda: encode(ORDERED, levels=["y", "x"]), "contradicts .*'a'"),
+    ("a code that is a level", lambda: encode(ROWS, DOMAIN, missing_code=1), "level of .*'a'"),
     ("bins of no column", lambda: encode(ROWS, bins={"z": 2}), "'z', which is no column"),
     ("bins and domain", lambda: encode(ROWS, DOMAIN, bins={"a": 2}), "bins"),
     ("bins of text", lambda: encode(np.array([["x"]]), bins={"x0": 2}), "'x0' cannot be binned"),

@@ -147,7 +147,8 @@ class TestPartialFit:
         assert not hasattr(jp.PMFEstimator(), "partial_fit")
 
     def model(self, **options):
-        return jp.PMFEstimator(**{"rank": 2, "random_state": 0, "tol": 1e-6} | options)
+        how = {"rank": 2, "random_state": 0, "tol": 1e-6, "missing_values": jp.MISSING}
+        return jp.PMFEstimator(**how | options)
 
     def test_the_first_call_is_a_fit(self):
         first, fit = self.model().partial_fit(TABLE), self.model().fit(TABLE)
@@ -245,14 +246,21 @@ class TestPartialFit:
         with pytest.raises(jp.JointPMFError, match="the domain belongs to the first call"):
             model.partial_fit(TABLE, domain=domain.project(["sky"]))
 
-    def test_minus_one_is_missing_in_arrays_unless_it_is_a_level(self):
+    def test_minus_one_is_a_level_unless_it_is_said_to_be_missing(self):
         rows = coded(100)
         sizes = jp.Domain.of_sizes([3, 4, 2, 3])
         model = self.model().partial_fit(rows, domain=sizes)
         known = np.where(rows < 0, np.nan, rows)
         assert answers(model, rows) == answers(self.model().partial_fit(known, domain=sizes), known)
         levels = jp.Domain([jp.Variable(f"x{n}", range(-1, 4)) for n in range(4)])
-        assert self.model().partial_fit(rows, domain=levels).pmf_.marginal(["x0"]).table()[0] > 0.05
+        model = self.model(missing_values=np.nan).partial_fit(rows, domain=levels)
+        assert model.pmf_.marginal(["x0"]).table()[0] > 0.05
+        with pytest.raises(
+            jp.JointPMFError, match=r"missing_code is -1, which is a level of .*'x0'"
+        ):
+            self.model().partial_fit(rows, domain=levels)
+        with pytest.raises(jp.JointPMFError, match=r"'x[0-3]' holds -1 in row"):
+            self.model(missing_values=np.nan).partial_fit(rows, domain=sizes)
 
     @pytest.mark.parametrize(
         "options", [{"rank": "auto"}, {"objective": "marginals"}, {"rank": "five"}]
@@ -773,27 +781,122 @@ class TestSampleWeights:
             kind(2).fit(TABLE, *target_for(kind), sample_weight=weights)
 
 
-class TestMinusOne:
+class TestMissingValues:
     ARRAY = np.array(
         [[0, 0, 2], [1, 1, 0], [0, 0, 2], [1, 1, 1]] * 10 + [[0, -1, 2], [1, -1, 0]] * 5
     )
 
-    def test_the_only_negative_whole_number_of_an_array_is_missing(self):
-        model = jp.PMFImputer(2, random_state=0, tol=1e-6).fit(self.ARRAY)
-        assert model.domain_["x1"].levels == (0, 1)
-        assert (model.transform(self.ARRAY)[40:, 1] == [0, 1] * 5).all()
-
-    def test_beside_other_negative_numbers_it_is_a_number(self):
-        array = self.ARRAY.copy()
-        array[0, 0] = -2
-        model = jp.PMFImputer(2, random_state=0, tol=1e-6).fit(array)
-        assert model.domain_["x1"].levels == (-1, 0, 1)
-        assert (model.transform(array) == array).all()
-
-    @pytest.mark.parametrize("convert", [np.float64, pl.DataFrame])
-    def test_among_floats_and_in_tables_it_is_a_number(self, convert):
-        model = jp.PMFEstimator(2, random_state=0, tol=1e-6).fit(convert(self.ARRAY))
+    @pytest.mark.parametrize("convert", [np.int8, np.float64, pl.DataFrame, pd.DataFrame])
+    def test_minus_one_is_a_number_like_any_other(self, convert):
+        model = jp.PMFImputer(2, random_state=0, tol=1e-6).fit(convert(self.ARRAY))
         assert model.domain_.variables[1].levels == (-1, 0, 1)
+        assert (np.asarray(model.transform(convert(self.ARRAY))) == self.ARRAY).all()
+
+    @pytest.mark.parametrize("convert", [np.int8, np.float64, pd.DataFrame])
+    def test_unless_it_is_said(self, convert):
+        table = convert(self.ARRAY)
+        model = jp.PMFImputer(2, missing_values=-1, random_state=0, tol=1e-6).fit(table)
+        assert model.domain_.variables[1].levels == (0, 1)
+        filled = np.asarray(model.transform(table))
+        assert (filled[40:, 1] == [0, 1] * 5).all()
+        assert (filled[self.ARRAY >= 0] == self.ARRAY[self.ARRAY >= 0]).all()
+
+    def test_a_text_can_mean_missing(self):
+        X = np.array([["rain", "wet"], ["sun", "dry"], ["sun", "dry"]] * 10 + [["sun", "?"]] * 3)
+        model = jp.PMFImputer(2, missing_values="?", random_state=0).fit(X)
+        assert model.domain_["x1"].levels == ("dry", "wet")
+        assert model.transform(X)[30:].tolist() == [["sun", "dry"]] * 3
+
+    @pytest.mark.parametrize("missing_values", [np.nan, None, pd.NA, -9])
+    def test_none_nan_and_na_are_always_missing(self, missing_values):
+        X = [["rain", 1.5], ["sun", np.nan], [None, 2.5], [pd.NA, 1.5]] * 5
+        model = jp.PMFEstimator(1, missing_values=missing_values).fit(X)
+        assert [variable.size for variable in model.domain_] == [2, 2]
+
+    def test_what_cannot_mean_missing_is_refused(self):
+        with pytest.raises(jp.JointPMFError, match="missing_code must be a number or a text"):
+            jp.PMFEstimator(1, missing_values=[1]).fit(self.ARRAY)
+
+    def test_a_number_that_was_never_seen_is_not_filled(self):
+        model = jp.PMFImputer(2, random_state=0, tol=1e-6).fit(np.abs(self.ARRAY))
+        assert (model.transform(self.ARRAY) == self.ARRAY).all()
+
+
+class TestPlusAndMinusOne:
+    """Data of −1 and 1, as physicists and engineers write them, with holes that are NaN."""
+
+    def planted(self, n_rows=400):
+        generator = np.random.default_rng(0)
+        side = generator.choice([-1.0, 1.0], n_rows)
+        flips = generator.random((n_rows, 12)) < 0.2
+        return np.where(flips, -side[:, None], side[:, None]), side
+
+    def test_a_classifier_learns_from_both(self):
+        X, y = self.planted()
+        model = jp.PMFClassifier(2, random_state=0).fit(X[:200], y[:200])
+        assert model.domain_["x0"].levels == (-1.0, 1.0)
+        assert model.score(X[200:], y[200:]) > 0.9
+        whole = jp.PMFClassifier(2, random_state=0).fit(X[:200].astype(int), y[:200])
+        assert whole.score(X[200:].astype(int), y[200:]) > 0.9
+
+    @pytest.mark.parametrize("strategy", ["auto", "mode", "median", "expectation", "sample"])
+    def test_an_imputer_changes_no_observed_cell(self, strategy):
+        X, _ = self.planted()
+        holes = np.random.default_rng(1).random(X.shape) < 0.2
+        with_holes = np.where(holes, np.nan, X)
+        model = jp.PMFImputer(2, strategy=strategy, random_state=0)
+        filled = model.fit_transform(with_holes)
+        assert (filled[~holes] == X[~holes]).all()
+        assert np.isfinite(filled).all()
+        assert (filled[holes] == X[holes]).mean() > (0.75 if strategy in ("auto", "mode") else -1)
+        assert (model.transform(X.astype(int)) == X).all()
+
+
+class TestUnmatched:
+    X = np.array([[k % 3, k % 2] for k in range(30)])
+    Y = X[:, 0]
+
+    @pytest.fixture
+    def model(self):
+        return jp.PMFClassifier(3, random_state=0).fit(self.X, self.Y)
+
+    @pytest.mark.parametrize("n_rows", [1, 30])
+    def test_numbers_that_became_text_are_a_warning_that_names_the_column(self, model, n_rows):
+        table = self.X[:n_rows].astype(object)
+        table[:, 0] = list(map(str, table[:, 0]))
+        with pytest.warns(UserWarning, match=r"'x0' .*levels are numbers, the column holds text"):
+            model.predict(table)
+
+    def test_texts_that_are_spelled_otherwise(self):
+        words = np.array(["yes", "no", "perhaps"])
+        model = jp.PMFImputer(2, random_state=0).fit(words[self.X])
+        shouted = np.char.upper(words)[self.X]
+        shouted[:, 1] = words[self.X[:, 1]]
+        with pytest.warns(UserWarning, match=r"'x0' .*its levels are 'no', .*holds 'NO'"):
+            model.transform(shouted)
+
+    def test_a_few_strange_cells_are_no_warning(self, model):
+        model.predict([[7, 8]])
+        mixed = self.X.copy()
+        mixed[1:] = 9
+        model.predict(mixed)
+
+
+class TestLevels:
+    TABLE = pl.DataFrame({"a": ["lo", "hi"] * 20, "b": ["lo", "mid"] * 20, "c": ["x", "y"] * 20})
+
+    @pytest.mark.parametrize("kind", [jp.PMFEstimator, jp.PMFImputer])
+    def test_every_estimator_takes_scales(self, kind):
+        model = kind(1, levels=["lo", "mid", "hi"]).fit(self.TABLE)
+        assert model.domain_["a"].levels == model.domain_["b"].levels == ("lo", "mid", "hi")
+        assert model.domain_["c"].levels == ("x", "y")
+        assert clone(model).get_params()["levels"] == ["lo", "mid", "hi"]
+
+    def test_supervised_ones_too(self):
+        y = [0, 1] * 20
+        for kind in (jp.PMFClassifier, jp.PMFRegressor):
+            model = kind(1, levels={"a": ["lo", "hi"]}).fit(self.TABLE, y)
+            assert model.domain_["a"].levels == ("lo", "hi")
 
 
 def test_a_model_of_an_array_takes_a_table_by_place():

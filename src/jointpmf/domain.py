@@ -9,6 +9,7 @@ import datetime
 import math
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from jointpmf.errors import JointPMFError, listing, shown, whole_number
+from jointpmf.times import is_kind_of_time, kind_of_times, seconds_of, time_in
 
 MISSING = -1
 """The code of a cell that was not observed."""
@@ -40,6 +42,9 @@ class Variable:
     edges : sequence of float, optional
         For a binned variable, the `len(levels) + 1` increasing cut points: level `i` is
         `edges[i] <= x < edges[i + 1]`, and the last level includes its upper edge.
+    time : {"date", "datetime", "time", "duration"}, optional
+        For bins of times, which kind they are; edges and values are then seconds: from 1970, from
+        midnight, or of the duration.
 
     Examples
     --------
@@ -52,6 +57,7 @@ class Variable:
     levels: Sequence[Hashable]
     values: Sequence[float] | None = None
     edges: Sequence[float] | None = None
+    time: str | None = None
 
     def __post_init__(self) -> None:
         self._check_order()
@@ -99,6 +105,11 @@ class Variable:
             )
         if self.edges is not None and not all(low < high for low, high in pairwise(self.edges)):
             raise JointPMFError(f"the edges of variable {self.name!r} must increase")
+        if self.time is not None and (self.edges is None or not is_kind_of_time(self.time)):
+            raise JointPMFError(
+                f"the time of variable {self.name!r} must be 'date', 'datetime', 'time' or "
+                f"'duration', and belongs to edges; it is {shown(self.time)}"
+            )
 
     @property
     def size(self) -> int:
@@ -122,7 +133,7 @@ class Variable:
             return False
 
     def code(self, level: object) -> int:
-        """Return the position of a level; for a binned variable, a number falls in its bin."""
+        """Return the position of a level; for a binned variable, that of the bin of a number."""
         if level in self:
             return self._code_of[_plain(level)]
         bin_code = self._bin_of(level)
@@ -134,8 +145,12 @@ class Variable:
         return bin_code
 
     def _bin_of(self, x: Any) -> int | None:
+        if self.edges is None:
+            return None
+        if self.time is not None:
+            x = seconds_of(_plain(x), self.time)
         is_number = isinstance(x, Real) and not isinstance(x, bool)
-        if self.edges is None or not is_number:
+        if not is_number:
             return None
         if not self.edges[0] <= x <= self.edges[-1]:
             return None
@@ -392,13 +407,12 @@ def matching_level(variable: Variable, text: str) -> Hashable | None:
         level is boolean for level in variable.levels
     ):
         return boolean
-    number = number_in(text)
-    if number is None:
-        return None
-    try:
-        return variable.levels[variable.code(number)]
-    except JointPMFError:
-        return None
+    kind = variable.time or kind_of_times(map(type, variable.levels))
+    for item in (number_in(text), None if kind is None else time_in(text, kind)):
+        with suppress(JointPMFError):
+            if item is not None:
+                return variable.levels[variable.code(item)]
+    return None
 
 
 def number_in(text: str) -> float | None:

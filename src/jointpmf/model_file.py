@@ -358,6 +358,7 @@ def domain_to_json(domain: Domain, component_names: Sequence[str] | None = None)
             "levels": [_level_to_json(variable.name, level) for level in variable.levels],
             "values": variable.values,
             "edges": None if variable.edges is None else list(map(_edge_to_json, variable.edges)),
+            **({} if variable.time is None else {"time": variable.time}),
         }
         for variable in domain
     ]
@@ -380,6 +381,7 @@ def _domain_from_json(found: dict[str, Any]) -> Domain:
                 tuple(map(_level_from_json, spec["levels"])),
                 spec["values"],
                 None if spec["edges"] is None else tuple(map(float, spec["edges"])),
+                spec.get("time"),
             )
             for spec in found["variables"]
         ]

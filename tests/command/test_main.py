@@ -231,7 +231,7 @@ def test_a_table_larger_than_a_batch_is_filled_and_scored_whole(large, folder, t
     assert inside("impute", model, large, "-o", tmp_path / "whole.csv")[0] == 0
     filled = pl.read_csv(tmp_path / "whole.csv")
     small = pl.read_csv(folder / "survey.csv")
-    strategy = dict.fromkeys(small.columns, "mode")
+    strategy = dict.fromkeys(small.columns, "auto")
     assert filled.equals(pl.concat([jp.impute(jp.load(model), small, strategy)] * 600))
     assert inside("score", model, large, "-o", tmp_path / "logs.csv")[0] == 0
     logs = pl.read_csv(tmp_path / "logs.csv")
@@ -670,6 +670,52 @@ def test_levels_are_matched_by_their_text(tmp_path, inside):
     one = {"sure": [True], "size": [2.0], "day": [datetime.date(2020, 2, 1)], "a=b": ["x|y"]}
     first = float(out.splitlines()[1].split(",")[1])
     assert first == pytest.approx(pmf.log_probability(pl.DataFrame(one))[0])
+
+
+def test_levels_come_in_the_order_that_is_given(folder, tmp_path, inside):
+    model = tmp_path / "m.safetensors"
+    scales = ("--levels", "no<perhaps<yes", "--levels", "rating=5<4<3<2<1<0")
+    code, _, err = inside(
+        "fit", folder / "survey.csv", "-o", model, "--rank", 1, "--bins", "age=2", *scales
+    )
+    assert (code, err.count("warning")) == (0, 0), err
+    domain = jp.load(model).domain
+    assert domain["member"].levels == ("no", "perhaps", "yes")
+    assert domain["rating"].levels == (5, 4, 3, 2, 1, 0)
+    assert domain["party"].levels == ("left", "right")
+
+
+def test_dates_are_cut_at_dates(tmp_path, inside):
+    path, model = tmp_path / "t.csv", tmp_path / "m.safetensors"
+    path.write_text("when\n2020-01-05\n2020-03-01\n2020-02-29\n")
+    bins = "when=2020-01-01,2020-03-01,2020-12-31"
+    assert inside("fit", path, "-o", model, "--rank", 1, "--bins", bins)[0] == 0
+    code, out, err = inside("query", model, "--of", "when")
+    assert code == 0, err
+    assert "2020-01-01..2020-03-01" in out
+    assert "mean" not in out
+    assert json.loads(inside("info", model, "--json")[1])["variables"][0]["time"] == "date"
+    path.write_text("when\n\n2020-02-02\n")
+    assert inside("impute", model, path, "-o", tmp_path / "whole.csv")[0] == 0
+    assert (tmp_path / "whole.csv").read_text() == "when\n2020-02-02\n2020-02-02\n"
+
+
+@pytest.mark.parametrize("command", ["score", "impute"])
+def test_a_column_of_which_no_cell_is_known_is_a_warning(folder, tmp_path, inside, command):
+    path = tmp_path / "t.csv"
+    path.write_text("party,rating\nleft,one\nright,two\n")
+    code, _, err = inside(
+        command,
+        folder / "model.safetensors",
+        path,
+        "-o",
+        tmp_path / "o.csv",
+        "--unknown",
+        "missing",
+    )
+    assert code == 0
+    assert "no cell of column 'rating' is a level that is known" in " ".join(err.split())
+    assert "'party'" not in err
 
 
 def test_draws_can_be_scored_again(folder, tmp_path, inside):

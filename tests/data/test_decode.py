@@ -134,15 +134,19 @@ class TestFilled:
 
     def test_an_array_is_filled_where_it_is_nan_or_the_code(self):
         array = np.array([[0, -1], [5, 2]])
-        assert filled(array, {"x1": np.array([7, 8])}).tolist() == [[0, 7], [5, 2]]
-        assert filled(array, {"x0": np.array([7, 8])}, missing_code=5).tolist() == [[0, -1], [8, 2]]
-        assert filled(array, {"x1": np.array([7, 8])}, missing_code=None).tolist() == array.tolist()
+        sevens = np.array([7, 8])
+        assert filled(array, {"x1": sevens}, missing_code=-1).tolist() == [[0, 7], [5, 2]]
+        assert filled(array, {"x0": sevens}, missing_code=5).tolist() == [[0, -1], [8, 2]]
+        assert filled(array, {"x1": sevens}).tolist() == array.tolist()
+        domain = jp.Domain.of_sizes([6, 3], names=["a", "b"])
+        assert filled(array, {"b": sevens}, domain).tolist() == [[0, 7], [5, 2]]
         assert array.tolist() == [[0, -1], [5, 2]]
 
     def test_an_array_takes_the_type_that_holds_both(self):
         array = np.array([[0, -1], [5, 2]])
-        assert filled(array, {"x1": np.array([7.5, 0])}).tolist() == [[0, 7.5], [5, 2]]
-        assert filled(array, {"x1": np.array([7, 0])}).dtype == array.dtype
+        fractions = filled(array, {"x1": np.array([7.5, 0])}, missing_code=-1)
+        assert fractions.tolist() == [[0, 7.5], [5, 2]]
+        assert filled(array, {"x1": np.array([7, 0])}, missing_code=-1).dtype == array.dtype
         assert filled(np.array([[np.nan]], np.float32), {"x0": np.array([1.0])}).tolist() == [[1.0]]
 
     def test_pandas_keeps_its_index(self):

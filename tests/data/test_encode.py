@@ -158,9 +158,10 @@ def test_masked_cells_of_an_array_are_missing(dtype):
     assert codes.array.tolist() == [[0, -1], [-1, 0]]
 
 
-def test_a_masked_negative_number_does_not_make_minus_one_ambiguous():
+def test_masked_cells_are_missing_beside_the_code():
     array = np.ma.masked_array([[3], [-1], [-5]], [[0], [0], [1]])
-    assert codes_of(encode(array)) == [0, jp.MISSING, jp.MISSING]
+    assert codes_of(encode(array, missing_code=-1)) == [0, jp.MISSING, jp.MISSING]
+    assert codes_of(encode(array)) == [1, 0, jp.MISSING]
 
 
 OWN_ORDER = {
@@ -233,9 +234,6 @@ SPELLINGS = {
     "NA in pandas": frame(pd.array([5, pd.NA, None], dtype="Int64")),
     "null and NaN in Polars": pl.DataFrame({"x0": [-1.0, None, math.nan]}),
     "null and NaN in PyArrow": pa.table({"x0": [-1.0, None, math.nan]}),
-    "-1 and NaN in an array of floats": np.array([[5], [-1], [math.nan]]),
-    "-1 in an array of integers": np.array([[5], [-1]]),
-    "-1 in an array of bytes": np.array([[5], [-1]], np.int8),
     "NaT in an array": np.array([["2024-02-01"], ["NaT"]], "M8[D]"),
 }
 
@@ -247,26 +245,28 @@ def test_every_spelling_of_missing_is_missing(table):
     assert codes_of(codes) == [0] + [jp.MISSING] * (codes.n_rows - 1)
 
 
-def test_minus_one_is_a_level_in_a_data_frame():
-    codes = encode(pl.DataFrame({"x0": [-1, 1, None]}))
+@any_table
+def test_minus_one_is_a_level_in_any_table(table):
+    codes = encode(table([-1, 1, None]))
     assert levels_of(codes) == [-1, 1]
     assert codes_of(codes) == [0, 1, jp.MISSING]
 
 
-NEGATIVE = {
-    "integers": ([[-1], [-2], [3]], None),
-    "floats": ([[-1.0], [-2.0], [3.0]], None),
-    "fractions": ([[-1.0], [-0.5], [3.0]], None),
-    "a level of the domain": ([[-1], [1]], jp.Variable("x0", (-1, 1))),
-    "bins": ([[-1], [-2], [3]], jp.Variable("x0", ("low", "high"), edges=(-5, 0, 5))),
+IN_ARRAYS = {
+    "not a level": (jp.Variable("x0", (0, 1)), [jp.MISSING, 1]),
+    "not a level of text": (jp.Variable("x0", ("no", 1)), [jp.MISSING, 1]),
+    "a level": (jp.Variable("x0", (-1, 1)), [0, 1]),
+    "in a bin": (jp.Variable("x0", ("low", "high"), edges=(-5, 0, 5)), [0, 1]),
+    "outside of all bins": (jp.Variable("x0", ("low", "high"), edges=(0, 1, 5)), [jp.MISSING, 1]),
 }
 
 
-@pytest.mark.parametrize(("rows", "variable"), NEGATIVE.values(), ids=NEGATIVE)
-def test_minus_one_beside_negative_levels_in_an_array_is_ambiguous(rows, variable):
-    domain = None if variable is None else jp.Domain([variable])
-    with pytest.raises(jp.JointPMFError, match="'x0' holds -1"):
-        encode(np.array(rows), domain)
+@pytest.mark.parametrize(("variable", "codes"), IN_ARRAYS.values(), ids=IN_ARRAYS)
+@pytest.mark.parametrize("kind", [np.int8, np.float64, object])
+def test_minus_one_means_missing_in_an_array_where_the_domain_does_not_have_it(
+    variable, codes, kind
+):
+    assert codes_of(encode(np.array([[-1], [1]], kind), jp.Domain([variable]))) == codes
 
 
 @any_table
@@ -416,11 +416,12 @@ def test_variables_that_codes_do_not_have_are_missing_as_in_a_table():
 class TestMissingCode:
     ARRAY = np.array([[0, 9], [1, -1], [9, 2]])
 
-    def test_minus_one_is_missing_in_arrays_unless_told_otherwise(self):
-        assert encode(self.ARRAY).array.tolist() == [[0, 1], [1, -1], [2, 0]]
+    def test_minus_one_is_missing_if_it_is_said(self):
+        assert encode(self.ARRAY, missing_code=-1).array.tolist() == [[0, 1], [1, -1], [2, 0]]
 
-    def test_none_makes_every_number_a_level(self):
-        codes = encode(self.ARRAY, missing_code=None)
+    @pytest.mark.parametrize("missing_code", [None, math.nan, pd.NA])
+    def test_else_every_number_is_a_level(self, missing_code):
+        codes = encode(self.ARRAY, missing_code=missing_code)
         assert levels_of(codes, "x1") == [-1, 2, 9]
         assert codes.array.tolist() == [[0, 2], [1, 0], [2, 1]]
 
@@ -437,23 +438,61 @@ class TestMissingCode:
         codes = encode(np.array([[1.5], [np.nan], [2.5]]), missing_code=missing_code)
         assert codes_of(codes) == [0, jp.MISSING, 1]
 
-    @any_backend
-    @pytest.mark.parametrize("missing_code", [None, -1, 2])
-    def test_in_tables_no_number_means_missing(self, backend, missing_code):
-        table = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[backend]
-        codes = encode(table({"x0": [-1, 2, None]}), missing_code=missing_code)
-        assert codes_of(codes) == [0, 1, jp.MISSING]
+    @any_table
+    @pytest.mark.parametrize(
+        ("cells", "missing_code"), [([-1, 2, None, 7], 7), ([0.5, 1.5, None, -9.0], -9)]
+    )
+    def test_a_number_can_mean_missing_in_any_table(self, table, cells, missing_code):
+        codes = encode(table(cells), missing_code=missing_code)
+        assert levels_of(codes) == cells[:2]
+        assert codes_of(codes) == [0, 1, jp.MISSING, jp.MISSING]
 
-    def test_text_is_never_the_code(self):
-        assert codes_of(encode(np.array([["-1"], ["a"]]))) == [0, 1]
+    @any_table
+    def test_a_text_can_mean_missing_in_any_table(self, table):
+        codes = encode(table(["a", "?", None, "b"]), missing_code="?")
+        assert levels_of(codes) == ["a", "b"]
+        assert codes_of(codes) == [0, jp.MISSING, jp.MISSING, 1]
 
-    def test_beside_other_negative_numbers_the_code_is_refused(self):
-        with pytest.raises(jp.JointPMFError, match=r"negative levels too.*missing_code=None"):
-            encode(np.array([[-1], [-2], [0]]))
+    @pytest.mark.parametrize(
+        "table",
+        [
+            frame(pd.Categorical(["b", "?", "a"], categories=["?", "b", "a"])),
+            pl.DataFrame({"x0": ["b", "?", "a"]}, {"x0": pl.Enum(["?", "b", "a"])}),
+        ],
+        ids=["pandas", "polars"],
+    )
+    def test_a_category_can_mean_missing(self, table):
+        codes = encode(table, missing_code="?")
+        assert levels_of(codes) == ["b", "a"]
+        assert codes_of(codes) == [0, jp.MISSING, 1]
 
-    def test_a_known_domain_is_read_with_the_same_code(self):
-        domain = jp.Domain([jp.Variable("x0", (-1, 0, 1))])
-        assert codes_of(encode(np.array([[-1], [1]]), domain, missing_code=None)) == [0, 2]
+    def test_a_number_among_categories_can_mean_missing(self):
+        codes = encode(frame(pd.Categorical([3, 9, 1], categories=[9, 3, 1])), missing_code=9)
+        assert levels_of(codes) == [3, 1]
+        assert codes_of(codes) == [0, jp.MISSING, 1]
+
+    def test_text_is_not_the_number_that_it_names(self):
+        assert codes_of(encode(np.array([["-1"], ["a"]]), missing_code=-1)) == [0, 1]
+        assert codes_of(encode([["-1"], ["a"]], missing_code=-1)) == [0, 1]
+
+    @any_table
+    def test_a_boolean_is_no_number(self, table):
+        assert codes_of(encode(table([True, False, True]), missing_code=1)) == [1, 0, 1]
+
+    def test_beside_other_negative_numbers_it_is_still_the_code(self):
+        codes = encode(np.array([[-1], [-2], [0]]), missing_code=-1)
+        assert levels_of(codes) == [-2, 0]
+
+    def test_in_objects_numbers_are_narrowed_without_the_code(self):
+        codes = encode(np.array([[1], ["?"], [2]], object), missing_code="?")
+        assert codes.domain["x0"].values == (1, 2)
+
+    def test_nan_says_that_minus_one_is_no_code_in_a_known_domain_either(self):
+        domain = jp.Domain.of_sizes([2])
+        array = np.array([[-1], [1], [0]])
+        assert codes_of(encode(array, domain)) == [jp.MISSING, 1, 0]
+        with pytest.raises(jp.JointPMFError, match="'x0' holds -1 in row 0"):
+            encode(array, domain, missing_code=math.nan)
 
 
 class TestOneNumberOfBins:

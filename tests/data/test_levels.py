@@ -86,12 +86,10 @@ class TestDivided:
         collector.add(pl.DataFrame({"a": [1], "b": [[1]], "c": ["x"]}), ["c", "a"])
         assert collector.domain().names == ("c", "a")
 
-    def test_minus_one_means_missing_in_all_arrays_or_in_none(self):
+    def test_a_code_means_missing_in_all_tables(self):
         tables = [np.array([[-1], [3]]), np.array([[-2]])]
-        with pytest.raises(jp.JointPMFError, match="'x0' holds -1, which means missing"):
-            collected(tables).domain()
-        with pytest.raises(jp.JointPMFError, match="'x0' holds -1, which means missing"):
-            collected(tables[1:]).merged(collected(tables[:1])).domain()
+        assert collected(tables).domain()["x0"].levels == (-2, -1, 3)
+        assert collected(tables, missing_code=-1).domain()["x0"].levels == (-2, 3)
 
     def test_no_table_at_all(self):
         with pytest.raises(jp.JointPMFError, match="there is nothing to learn the levels from"):

@@ -60,7 +60,8 @@ def split(rows, n_batches=7):
 def fit(given, **options):
     if "objective" not in options:
         options = {"effort": FEW} | options
-    return jp.fit_rows(given, 2, **settings(**{"random_state": 0, "tol": 1e-12} | options))
+    how = {"random_state": 0, "tol": 1e-12, "missing_code": jp.MISSING}
+    return jp.fit_rows(given, 2, **settings(**how | options))
 
 
 def fit_small(given, **options):
@@ -303,9 +304,10 @@ class TestLevels:
         with pytest.raises(jp.JointPMFError, match="batch 1: the codes are over another domain"):
             fit([codes[0], jp.Codes(jp.Domain.of_sizes([9] * 5), ROWS)])
 
-    def test_minus_one_beside_other_negative_numbers_is_refused(self):
-        with pytest.raises(jp.JointPMFError, match="'x0' holds -1, which means missing"):
-            fit([np.array([[-1, 1]]), np.array([[-5, 1]])])
+    def test_minus_one_is_a_level_unless_it_is_said_to_be_missing(self):
+        batches = [np.array([[-1, 1]]), np.array([[-5, 1], [0, 0]])]
+        assert fit(batches).pmf.domain["x0"].levels == (-5, 0)
+        assert fit(batches, missing_code=None).pmf.domain["x0"].levels == (-5, -1, 0)
 
     def test_an_unknown_level_names_column_level_and_batch(self):
         strange = np.array([[0, 0, 0, 0, 0], [0, 9, 0, 0, 0]])

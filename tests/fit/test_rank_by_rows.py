@@ -62,7 +62,8 @@ class TestTarget:
     def test_rows_without_target_are_used(self):
         train, test = with_noise(250, 1), with_noise(1000, 2)
         hidden = np.random.default_rng(0).random(250) < 0.3
-        train[hidden, 8] = jp.MISSING
+        train = train.astype(float)
+        train[hidden, 8] = np.nan
         solution = fit(train, target="x8")
         assert solution.status is jp.Status.VALIDATED
         assert log_loss(solution.pmf, test, "x8") < 0.66  # of a coin: 0.69

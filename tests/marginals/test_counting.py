@@ -172,7 +172,7 @@ def test_the_counts_of_a_small_random_sample_do_not_disagree(limits, seed, caplo
 @any_path
 def test_a_column_with_one_level_is_allowed(limits):
     marginals = jp.MarginalSet.from_table(
-        np.array([[0, 4], [1, 4], [1, 4], [1, -1]]), order=2, limits=limits
+        [[0, 4], [1, 4], [1, 4], [1, None]], order=2, limits=limits
     )
     assert marginals.domain.sizes == (2, 1)
     np.testing.assert_allclose(np.asarray(marginals[0].table), [[1 / 3], [2 / 3]])

@@ -250,11 +250,27 @@ def cell_of(name, code):
 
 class TestStrategies:
     def test_the_mode_is_the_most_likely_level_given_the_row(self):
-        out = impute(PMF, TABLE)
+        out = impute(PMF, TABLE, "mode")
         for row, cells in enumerate(ROWS):
             for name, cell in zip(DOMAIN.names, cells, strict=True):
                 expected = cell_of(name, prediction(row, name).argmax()) if cell is None else cell
                 assert out[name][row] == expected
+
+    def test_by_default_numbers_get_their_median_and_everything_else_its_mode(self):
+        out = impute(PMF, TABLE)
+        for name, strategy in (("vote", "mode"), ("rating", "median"), ("age", "median")):
+            assert out[name].equals(impute(PMF, TABLE, strategy)[name])
+        assert not out.equals(impute(PMF, TABLE, "mode"))
+        assert out.equals(impute(PMF, TABLE, {"vote": "auto"}))
+        assert out.equals(impute(PMF, TABLE, "auto"))
+
+    def test_levels_that_do_not_increase_have_no_median_by_default(self):
+        downwards = jp.Domain([jp.Variable("a", (5, 3, 1))])
+        pmf = jp.JointPMF(downwards, [1.0], [np.array([[0.2], [0.35], [0.45]])])
+        assert impute(pmf, [[None]]).tolist() == [[1]]
+        upwards = jp.Domain([jp.Variable("a", (1, 3, 5))])
+        pmf = jp.JointPMF(upwards, [1.0], [np.array([[0.2], [0.35], [0.45]])])
+        assert impute(pmf, [[None]]).tolist() == [[3]]
 
     def test_the_median_is_the_first_level_with_half_of_the_probability_up_to_it(self):
         out = impute(PMF, TABLE, "median")
@@ -262,7 +278,7 @@ class TestStrategies:
             for name, cell in zip(DOMAIN.names, cells, strict=True):
                 below = np.flatnonzero(prediction(row, name).cumsum() >= 0.5)
                 assert out[name][row] == (cell_of(name, below[0]) if cell is None else cell)
-        assert not out.equals(impute(PMF, TABLE))
+        assert not out.equals(impute(PMF, TABLE, "mode"))
 
     def test_the_expectation_is_the_mean_over_levels_given_the_row(self):
         out = impute(PMF, TABLE, {"rating": "expectation", "age": "expectation"})
@@ -345,10 +361,24 @@ class TestStrategies:
             assert cells[1] not in (1, 2, 5)
             assert 1 < cells[1] < 5
 
+    @pytest.mark.parametrize("levels", [(-1, 1), (0, 1)], ids=["a level", "missing"])
+    def test_minus_one_is_filled_where_the_domain_does_not_have_it(self, levels):
+        domain = jp.Domain([jp.Variable("p", levels), jp.Variable("q", (0, 1))])
+        pmf = jp.JointPMF(domain, [1.0], [np.array([[0.1], [0.9]])] * 2)
+        rows = np.array([[-1, 0], [1, -1]])
+        expected = [[-1, 0], [1, 1]] if -1 in levels else [[1, 0], [1, 1]]
+        assert impute(pmf, rows).tolist() == expected
+
+    def test_another_code_can_mean_missing(self):
+        pmf = jp.JointPMF(jp.Domain.of_sizes([2]), [1.0], [np.array([[0.1], [0.9]])])
+        assert impute(pmf, np.array([[9], [0]]), missing_code=9).tolist() == [[1], [0]]
+        with pytest.raises(jp.JointPMFError, match=r"missing_code is 0, .* level of .*'x0'"):
+            impute(pmf, np.array([[9], [0]]), missing_code=0)
+
     def test_an_array_is_filled_by_position_and_keeps_what_is_known(self):
         pmf = jp.random_pmf(jp.Domain.of_sizes([2, 3], names=["p", "q"]), 2, random_state=0)
         rows = np.array([[0, -1], [-1, 2], [1, 1]])
-        out = impute(pmf, rows)
+        out = impute(pmf, rows, "mode")
         assert out.dtype == rows.dtype
         assert out[[0, 1, 2, 2], [0, 1, 0, 1]].tolist() == [0, 2, 1, 1]
         assert out[0, 1] == pmf.condition({"p": 0}).table().argmax()

@@ -529,7 +529,7 @@ class TestWeights:
     def test_a_weighted_fit_is_compared_with_weighted_rows(self, written):
         rows = np.array([[0, 0], [1, 1], [0, 1], [1, 0], [-1, -1]] * 40)
         weights = np.array([5.0, 5.0, 0.5, 0.5, 2.0] * 40)
-        fit = jp.fit_rows(rows, 2, sample_weight=weights, random_state=0)
+        fit = jp.fit_rows(rows, 2, sample_weight=weights, missing_code=-1, random_state=0)
         plain = written(fit, rows).text
         assert "differs from the model by more than chance explains" in plain
         assert "By their weights" not in plain

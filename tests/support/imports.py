@@ -8,7 +8,7 @@ from typing import NamedTuple
 SOURCE = Path(__file__).parents[2] / "src" / "jointpmf"
 
 LAYERS = [
-    {"errors", "domain", "threads", "point", "output"},
+    {"errors", "times", "domain", "threads", "point", "output"},
     {"compiled"},
     {"data"},
     {"marginals"},

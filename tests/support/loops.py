@@ -14,11 +14,12 @@ def compile_loops():
     table = truth.sample(300, random_state=0)
     codes = truth.sample(300, random_state=0, backend="codes")
     codes[::3, 0] = jp.MISSING
+    codes = jp.Codes(domain, codes)
     for rows, rank in ((table, 3), (codes, 3), (codes, 8), (codes, 12)):  # of one to three vectors
         fitted = jp.fit_rows(rows, rank, random_state=0, max_iter=20).pmf
     fitted.log_probability(codes)
     fitted.predict_proba(codes, "x1")
-    jp.impute(fitted, codes)
+    jp.impute(fitted, table)
     for options in ({}, {"method": "aoadmm"}, {"method": "newton"}):
         jp.fit_marginals(truth.marginals(3), 3, random_state=0, max_iter=20, **options)
     jp.fit_rows(codes, 3, objective="marginals", random_state=0, max_iter=20)

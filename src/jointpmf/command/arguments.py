@@ -1,15 +1,17 @@
-"""What is typed on a command line → the library's objects: bins, sizes, ranks."""
+"""What is typed on a command line → the library's objects: bins, levels, sizes, ranks."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
+from jointpmf.data.given_scales import Scales
 from jointpmf.domain import name_and_rest, number_in
 from jointpmf.errors import JointPMFError, shown
+from jointpmf.times import time_in
 
 
-def bins_of(texts: Sequence[str], names: Sequence[str]) -> dict[str, int | list[float]]:
+def bins_of(texts: Sequence[str], names: Sequence[str]) -> dict[str, int | list[float | str]]:
     """Return bins from texts such as `age=8` (how many) or `age=0,18,65,120` (edges).
 
     Examples
@@ -17,12 +19,12 @@ def bins_of(texts: Sequence[str], names: Sequence[str]) -> dict[str, int | list[
     >>> bins_of(["age=8", "income=0,1e4,inf"], ["age", "income"])
     {'age': 8, 'income': [0, 10000.0, inf]}
     """
-    bins: dict[str, int | list[float]] = {}
+    bins: dict[str, int | list[float | str]] = {}
     for text in texts:
         name, rest = name_and_rest(text, names, "name=8 or name=edge,edge,…")
         if name in bins:
             raise JointPMFError(f"the bins of {name!r} are given twice")
-        numbers = [number_in(part) for part in rest.split(",")]
+        numbers = [_edge_in(part) for part in rest.split(",")]
         count = numbers[0]
         if len(numbers) == 1 and isinstance(count, int):
             bins[name] = count
@@ -34,6 +36,39 @@ def bins_of(texts: Sequence[str], names: Sequence[str]) -> dict[str, int | list[
                 f"not {shown(rest)}"
             )
     return bins
+
+
+def _edge_in(text: str) -> float | str | None:
+    """Return the number that a text is, or the text itself if it is a date or a time."""
+    number, text = number_in(text), text.strip()
+    is_time = any(time_in(text, kind) is not None for kind in ("datetime", "time"))
+    return text if number is None and is_time else number
+
+
+def levels_of(texts: Sequence[str], names: Sequence[str]) -> Scales:
+    """Return scales from texts such as `low<high`, or `dose=low<high` for one column.
+
+    Examples
+    --------
+    >>> levels_of(["dose=1<5", "low<some<high"], ["dose", "noise"]).of_any
+    (('low', 'some', 'high'),)
+    """
+    of_any, by_name = [], {}
+    for text in texts:
+        scale, name = text, None
+        if any(text[:k].strip() in names for k, mark in enumerate(text) if mark == "="):
+            name, scale = name_and_rest(text, names, "name=a<b<c")
+        levels = [part.strip() for part in scale.split("<")]
+        if len(levels) < 2 or "" in levels:
+            raise JointPMFError(f"write levels in their order as a<b<c, not {shown(text)}")
+        if name is None:
+            of_any.append(levels)
+        elif name in by_name:
+            raise JointPMFError(f"the levels of {name!r} are given twice")
+        else:
+            by_name[name] = levels
+    given = Scales.of(of_any or None)
+    return Scales(given.of_any, Scales.of(by_name).by_name)
 
 
 def sizes_of(text: str) -> list[int]:

@@ -223,10 +223,11 @@ def impute(
     strategy: Annotated[
         str,
         typer.Option(
-            metavar="mode|median|expectation|sample",
-            help="The most likely level, the median one, the expected value, or a draw.",
+            metavar="auto|mode|median|expectation|sample",
+            help="The most likely level, the median one, the expected value, or a draw; auto is "
+            "the median of numbers, and the most likely level of all else.",
         ),
-    ] = "mode",
+    ] = "auto",
     unknown: Unknown = "error",
     missing: Missing = None,
     seed: Seed = 0,

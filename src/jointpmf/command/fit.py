@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jointpmf as jp
-from jointpmf.command.arguments import bins_of
+from jointpmf.command.arguments import bins_of, levels_of
 from jointpmf.command.console import console
 from jointpmf.command.watch import FitWatch, watched
 from jointpmf.errors import JointPMFError
@@ -104,7 +104,8 @@ def _opened(path: str, columns: Columns, room: Room) -> Iterator[FileReading]:
     """Give a table of rows on disk."""
     only, drop = columns.only or (), columns.drop or ()
     files = jp.Files(path, columns.missing or (), only, drop, room.memory, columns.weights)
-    with opened_files(files, None, partial(bins_of, columns.bins or ())) as reading:
+    bins, levels = partial(bins_of, columns.bins or ()), partial(levels_of, columns.levels or ())
+    with opened_files(files, None, bins, levels) as reading:
         domain_to_json(reading.domain)  # raises now if the model could not be written
         yield reading
 

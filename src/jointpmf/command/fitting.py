@@ -41,8 +41,18 @@ class Columns:
         list[str] | None,
         typer.Option(
             metavar="NAME=8",
-            help="Cut a column of numbers into this many bins, each with about as many rows, or "
-            "at given edges: NAME=0,18,65,120. May be repeated.",
+            help="Cut a column of numbers or dates into this many bins, each with about as many "
+            "rows, or at given edges: NAME=0,18,65,120. May be repeated.",
+            show_default=False,
+        ),
+    ] = None
+    levels: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar='"a<b<c"',
+            help="Levels in their order, for all columns of text that have one of them, or for "
+            'one column: "NAME=a<b<c". Well-known scales are put in order by themselves. May be '
+            "repeated.",
             show_default=False,
         ),
     ] = None
@@ -216,8 +226,8 @@ def fit(
     criterion, is_published = components.chosen_by, marginals or _is_list(data)
     if is_published and _for_rows(components, columns, limits):
         raise JointPMFError(
-            "--bins, --only, --drop, --weights, --criterion, --starts and --memory belong to rows, "
-            "not to --marginals"
+            "--bins, --levels, --only, --drop, --weights, --criterion, --starts and --memory "
+            "belong to rows, not to --marginals"
         )
     _check_together(components, method, smoothing, limits)
     ranks, rank = components.asked()
@@ -238,8 +248,8 @@ def fit(
 
 def _for_rows(components: Components, columns: Columns, limits: Limits) -> bool:
     """Tell whether something was asked for that only rows can do."""
-    asked = (columns.bins, columns.only, columns.drop, columns.weights, limits.memory)
-    return any(asked) or bool(components.chosen_by or components.starts)
+    asked = (columns.bins, columns.levels, columns.only, columns.drop, columns.weights)
+    return any(asked) or bool(limits.memory) or bool(components.chosen_by or components.starts)
 
 
 def _check_together(

@@ -88,7 +88,8 @@ class Answer(NamedTuple):
         (first, *others) = self.pmf.domain
         if first == component_variable(self.pmf.rank, self.pmf.component_names):
             return None  # its numbers only tell components apart
-        if others or first.values is None or set(map(type, first.levels)) == {bool}:
+        are_numbers = first.time is None and set(map(type, first.levels)) != {bool}
+        if others or first.values is None or not are_numbers:
             return None
         values, shares = np.array(first.values), self.pmf.table()
         mean = float(shares @ values)
@@ -187,4 +188,5 @@ def variable_for_json(variable: Variable) -> dict[str, Any]:
         "levels": variable.levels,
         "values": variable.values,
         "edges": variable.edges,
+        **({} if variable.time is None else {"time": variable.time}),
     }

@@ -1,11 +1,11 @@
 """Where a column of continuous numbers is cut into bins, and which bin a number falls in.
 
-Knows numbers only, not the tables that they come from.
+Knows numbers only, not the tables that they come from. Times are numbers of seconds here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,12 +13,16 @@ import numpy as np
 
 from jointpmf.domain import MISSING, Variable
 from jointpmf.errors import JointPMFError, listing, shown
+from jointpmf.times import seconds_of, texts_of_times, time_in
 
-Bins = Mapping[str, "int | Sequence[float]"] | int
+Cut = int | Sequence[Any]
+"""How to cut a column: into how many bins, or at edges, which of times may be texts."""
+
+Bins = Mapping[str, Cut] | int
 """How to cut: by column, or one number of bins for all columns of too many distinct numbers."""
 
 
-def bins_by_name(bins: Bins | None, names: Sequence[str]) -> Mapping[str, int | Sequence[float]]:
+def bins_by_name(bins: Bins | None, names: Sequence[str]) -> Mapping[str, Cut]:
     """Return how to cut each column that `bins` names, after checking that it exists."""
     is_number = isinstance(bins, (int, np.integer)) and not isinstance(bins, bool)
     if bins is None or (is_number and bins > 0):  # type: ignore[operator]
@@ -37,7 +41,7 @@ def bins_by_name(bins: Bins | None, names: Sequence[str]) -> Mapping[str, int | 
 
 
 def binned_variable(
-    name: str, numbers: np.ndarray, missing: np.ndarray, bins: int | Sequence[float]
+    name: str, numbers: np.ndarray, missing: np.ndarray, bins: Cut, time: str | None = None
 ) -> Variable:
     """Return the variable whose levels are a column's bins, each standing for its cells' mean.
 
@@ -51,6 +55,8 @@ def binned_variable(
         For every row of the column whether it is missing, so that messages can name a row.
     bins : int or edges
         Into how many parts of about equal count to cut, or where.
+    time : str, optional
+        Which kind of time the numbers are the seconds of.
 
     Examples
     --------
@@ -64,27 +70,35 @@ def binned_variable(
         if bins < 1:
             raise JointPMFError(f"column {name!r} needs at least one bin, not {bins}")
         edges = _edges_by_count(numbers, int(bins))
+        if time is not None:  # cuts between days, hours or minutes, where no cell lies between
+            step = next((s for s in (86400, 3600, 60, 1) if (numbers % s == 0).all()), 1e-6)
+            edges = np.ceil(edges / step) * step
     else:
-        edges = _given_edges(name, bins)
-        check_inside(name, numbers, missing, edges)
+        edges = _given_edges(name, bins, time)
+        check_inside(name, numbers, missing, edges, time)
     position = _bin_positions(numbers, edges)
     values = tuple(
         _bin_value(numbers[position == b], edges[b : b + 2]) for b in range(len(edges) - 1)
     )
-    return Variable(name, _bin_labels(edges), values, tuple(edges))
+    return Variable(name, _bin_labels(edges, time), values, tuple(edges), time)
 
 
 def check_inside(
-    name: str, numbers: np.ndarray, missing: np.ndarray, edges: Sequence[float] | np.ndarray
+    name: str,
+    numbers: np.ndarray,
+    missing: np.ndarray,
+    edges: Sequence[float] | np.ndarray,
+    time: str | None = None,
 ) -> None:
     """Raise, naming the first such row, if an observed number lies outside of all bins."""
     outside = (numbers < edges[0]) | (numbers > edges[-1])
     if outside.any():
         first = outside.argmax()
         row = np.flatnonzero(~missing)[first]
+        shown_ones = [numbers[first], edges[0], edges[-1]]
+        cell, low, high = _texts(shown_ones, time, 6)
         raise JointPMFError(
-            f"column {name!r} holds {numbers[first]:g} in row {row}, outside of "
-            f"its bins from {edges[0]:g} to {edges[-1]:g}"
+            f"column {name!r} holds {cell} in row {row}, outside of its bins from {low} to {high}"
         )
 
 
@@ -110,16 +124,37 @@ def _edges_by_count(numbers: np.ndarray, n_bins: int) -> np.ndarray:
     return np.concatenate([[-np.inf], cuts[cut_of_bin], [np.inf]])
 
 
-def _given_edges(name: str, bins: Any) -> np.ndarray:
+def _given_edges(name: str, bins: Any, time: str | None) -> np.ndarray:
     try:
-        edges = np.asarray(bins, float)
+        edges = np.asarray(bins if time is None else [_seconds(e, time) for e in bins], float)
     except (TypeError, ValueError, OverflowError):
         edges = np.array(np.nan)
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
+        what = "numbers" if time is None else f"of type {time}, or texts such as {_EXAMPLES[time]}"
         raise JointPMFError(
-            f"the edges of column {name!r} must increase and be numbers, not {shown(bins)}"
+            f"the edges of column {name!r} must increase and be {what}, not {shown(bins)}"
         )
     return edges
+
+
+_EXAMPLES = {
+    "date": "'2020-01-31'",
+    "datetime": "'2020-01-31 12:30'",
+    "time": "'12:30'",
+    "duration": "'90' (seconds)",
+}
+
+
+def _seconds(edge: Any, time: str) -> float:
+    """Return an edge between times, which may be a text, as seconds; infinity stays what it is."""
+    if isinstance(edge, float) and np.isinf(edge):
+        return edge
+    if isinstance(edge, np.generic):
+        edge = edge.item()
+    if isinstance(edge, str):
+        edge = time_in(edge, time)
+    seconds = seconds_of(edge, time)
+    return np.nan if seconds is None else seconds
 
 
 def _bin_value(cells: np.ndarray, edges: np.ndarray) -> float:
@@ -130,13 +165,19 @@ def _bin_value(cells: np.ndarray, edges: np.ndarray) -> float:
     return float(finite.mean()) if len(finite) else 0.0
 
 
-def _bin_labels(edges: np.ndarray) -> tuple[str, ...]:
+def _bin_labels(edges: np.ndarray, time: str | None) -> tuple[str, ...]:
     """Return a text for every bin, with enough digits to distinguish the edges."""
     digits = next((d for d in range(3, 17) if len({f"{e:.{d}g}" for e in edges}) == len(edges)), 17)
-    text = [f"{edge:.{digits}g}" for edge in edges]
+    text = _texts(edges, time, digits)
     labels = [f"{low}..{high}" for low, high in pairwise(text)]
     if np.isinf(edges[0]):
         labels[0] = f"<{text[1]}"
     if np.isinf(edges[-1]):
         labels[-1] = f">={text[-2]}"
     return ("all",) if np.isinf(edges).all() else tuple(labels)
+
+
+def _texts(numbers: Iterable[float], time: str | None, digits: int) -> list[str]:
+    if time is not None:
+        return texts_of_times(numbers, time)
+    return [f"{number:.{digits}g}" for number in numbers]

@@ -20,6 +20,7 @@ import numpy as np
 from jointpmf.data.grid import Grid
 from jointpmf.domain import MISSING, Domain, check_distinct, check_is_domain, is_missing
 from jointpmf.errors import JointPMFError, listing, rectangle, shown
+from jointpmf.times import kind_of_times, seconds_of_array
 
 
 @dataclass(frozen=True)
@@ -29,25 +30,37 @@ class ArrayColumn:
     name: str
     cells: np.ndarray
     missing: np.ndarray
-    has_code: bool = False
-    """Whether a number in it meant missing, as −1 does in arrays."""
     own_order: None = None
+    is_ordered: bool = False
 
     @property
     def n_observed(self) -> int:
         """How many cells are observed."""
         return len(self.cells)
 
+    @cached_property
+    def time(self) -> str | None:
+        """Which kind of time the observed cells are, if they are times."""
+        cells = self.cells
+        if cells.dtype.kind == "M":
+            unit, _ = np.datetime_data(cells.dtype)
+            return "date" if unit in ("Y", "M", "W", "D") else "datetime"
+        if cells.dtype.kind == "m":
+            return "duration"
+        return kind_of_times(set(map(type, cells))) if cells.dtype == object else None
+
     @property
-    def holds_numbers(self) -> bool:
-        """Whether all observed cells are numbers."""
-        return _are_numbers(self.cells)
+    def is_measured(self) -> bool:
+        """Whether all observed cells are numbers, or all are times."""
+        return _are_numbers(self.cells) or self.time is not None
 
     @property
     def numbers(self) -> np.ndarray | None:
-        """The observed cells as floats, if they are numbers."""
+        """The observed cells as floats, if they are numbers; times are in seconds."""
+        if self.time is not None:
+            return seconds_of_array(self.cells, self.time)
         try:
-            return self.cells.astype(float) if self.holds_numbers else None
+            return self.cells.astype(float) if _are_numbers(self.cells) else None
         except OverflowError:
             raise JointPMFError(f"column {self.name!r} holds a number beyond all floats") from None
 
@@ -93,39 +106,72 @@ class SeriesColumn:
 
     name: str
     series: nw.Series[Any]
-    numbers: None = None
-    has_code: bool = False
-    holds_numbers: bool = False
+    missing_code: Any = None
 
-    @property
+    @cached_property
     def missing(self) -> np.ndarray:
         """Where the column is missing."""
-        return self.series.is_null().to_numpy().astype(bool)
+        missing = self.series.is_null().to_numpy().astype(bool)
+        if self.missing_code is not None:
+            missing = missing | np.array(list(map(self._is_code, self.series.to_list())), bool)
+        return missing
 
     @property
     def n_observed(self) -> int:
         """How many cells are observed."""
-        return len(self.series) - self.series.null_count()
+        return len(self.series) - int(self.missing.sum())
+
+    @property
+    def time(self) -> str | None:
+        """Which kind of time the cells are, if they are times."""
+        return next((kind for dtype, kind in _TIMES.items() if self.series.dtype == dtype), None)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the cells are times; numbers have columns of another kind."""
+        return self.time is not None
+
+    @property
+    def numbers(self) -> np.ndarray | None:
+        """The observed times, if that is what they are, in seconds."""
+        if self.time is None:
+            return None
+        cells = self.series.drop_nulls().to_numpy()
+        if cells.dtype.kind not in "mM":
+            cells = np.empty(self.n_observed, object)
+            cells[:] = self.series.drop_nulls().to_list()
+        return seconds_of_array(cells, self.time)
 
     @property
     def own_order(self) -> list[Any] | None:
         """The levels that the column's type lists itself, in its order, if it does."""
         series, native = self.series, self.series.to_native()
         of_pandas = series.implementation.is_pandas_like() and series.dtype == nw.Categorical
+        levels = None
         if series.dtype == nw.Enum or (of_pandas and hasattr(native.dtype, "categories")):
-            return list(map(plain_time, native.dtype.categories))
+            levels = list(map(plain_time, native.dtype.categories))
         of_pyarrow = series.implementation.is_pyarrow() and series.dtype == nw.Categorical
         if of_pyarrow and native.type.ordered:
-            return native.unify_dictionaries().chunk(0).dictionary.to_pylist()
-        return None
+            levels = native.unify_dictionaries().chunk(0).dictionary.to_pylist()
+        return None if levels is None else [one for one in levels if not self._is_code(one)]
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the order of the levels that the type lists is meant; pandas also just lists."""
+        dtype = getattr(self.series.to_native(), "dtype", None)
+        return self.own_order is not None and bool(getattr(dtype, "ordered", True))
 
     @cached_property
     def distinct(self) -> list[Any]:
         """The levels that the column holds."""
         try:
-            return self.series.drop_nulls().unique(maintain_order=True).to_list()
+            levels = self.series.drop_nulls().unique(maintain_order=True).to_list()
         except TypeError:
             raise _no_levels(self.name) from None
+        return [level for level in levels if not self._is_code(level)]
+
+    def _is_code(self, level: Any) -> bool:
+        return self.missing_code is not None and _is_same(level, self.missing_code)
 
     def first_row(self, level: Any) -> int:
         """Return the first row that holds a level."""
@@ -142,12 +188,22 @@ class SeriesColumn:
         return codes.fill_null(MISSING).to_numpy().astype(np.int32)
 
 
+_TIMES: dict[Any, str] = {
+    nw.Date: "date",
+    nw.Datetime: "datetime",
+    nw.Time: "time",
+    nw.Duration: "duration",
+}
+
 Column = ArrayColumn | SeriesColumn
 Columns = Mapping[str, Callable[[], Column]]
 
 
-def columns_of(table: Any, domain: Domain | None, missing_code: int | None) -> tuple[int, Columns]:
+def columns_of(table: Any, domain: Domain | None, missing_code: Any) -> tuple[int, Columns]:
     """Return a table's number of rows, and for each of its columns a function that reads it.
+
+    What means missing besides None, NaN, NaT and NA is said by `missing_code`. With None nothing
+    does, except that −1 in an array is missing where the domain's variable does not have it.
 
     Examples
     --------
@@ -155,6 +211,7 @@ def columns_of(table: Any, domain: Domain | None, missing_code: int | None) -> t
     >>> n_rows, {name: read().distinct for name, read in columns.items()}
     (2, {'x0': ['yes'], 'x1': [1, 2]})
     """
+    check_missing_code(missing_code, domain)
     if isinstance(table, (np.ndarray, list, tuple)):
         return _columns_of_array(table, domain, missing_code)
     try:
@@ -170,7 +227,29 @@ def columns_of(table: Any, domain: Domain | None, missing_code: int | None) -> t
     for name in frame.columns:
         if not isinstance(name, str):
             raise JointPMFError(f"column names must be strings, not {shown(name)}")
-    return len(frame), {name: partial(_column_of_series, frame, name) for name in frame.columns}
+    code = None if is_missing(missing_code) else missing_code
+    read = partial(_column_of_series, frame, code)
+    return len(frame), {name: partial(read, name) for name in frame.columns}
+
+
+def check_missing_code(missing_code: Any, domain: Domain | None) -> None:
+    """Raise if something cannot mean missing: what is no number or text, or a level of a domain."""
+    if missing_code is None or is_missing(missing_code):
+        return
+    if isinstance(missing_code, bool) or not isinstance(missing_code, (Real, str)):
+        raise JointPMFError(f"missing_code must be a number or a text, not {shown(missing_code)}")
+    for variable in domain or ():
+        if any(_is_same(level, missing_code) for level in variable.levels):
+            raise JointPMFError(
+                f"missing_code is {shown(missing_code)}, which is a level of variable "
+                f"{variable.name!r}: it cannot mean missing too"
+            )
+
+
+def _is_same(level: Any, missing_code: Any) -> bool:
+    """Tell whether a level is the one that means missing; a boolean is no number."""
+    kind: Any = str if isinstance(missing_code, str) else (Real, Decimal)
+    return isinstance(level, kind) and not isinstance(level, bool) and level == missing_code
 
 
 def grid_of(frame: Any, name: str = "the frame") -> Grid:
@@ -234,14 +313,6 @@ def check_shares(names: Collection[str], domain: Domain) -> None:
         )
 
 
-def ambiguous(name: str, missing_code: int) -> JointPMFError:
-    """Return the error of an array in which −1 may be a level or a missing cell."""
-    return JointPMFError(
-        f"column {name!r} holds {missing_code}, which means missing in an array, but it has "
-        "negative levels too; pass a data frame, where it is a level, or missing_code=None"
-    )
-
-
 def spread(codes: np.ndarray, missing: np.ndarray) -> np.ndarray:
     """Return the codes of all rows, given those of the observed ones."""
     if len(codes) == len(missing):
@@ -273,9 +344,7 @@ def _native_names(table: Any) -> list[Any]:
     return [] if lazy else list(getattr(table, "column_names", getattr(table, "columns", [])))
 
 
-def _columns_of_array(
-    table: Any, domain: Domain | None, missing_code: int | None
-) -> tuple[int, Columns]:
+def _columns_of_array(table: Any, domain: Domain | None, missing_code: Any) -> tuple[int, Columns]:
     if isinstance(table, np.ndarray):
         array = np.asfortranarray(table)  # every pass below is over one column
     elif len(table):
@@ -290,49 +359,64 @@ def _columns_of_array(
     masked = np.broadcast_to(False, array.shape)
     if isinstance(table, np.ma.MaskedArray):
         masked = np.ma.getmaskarray(table)
+    codes = [_code_in_array(missing_code, domain, name) for name in names]
     return len(array), {
-        name: partial(_column_of_cells, name, array[:, n], masked[:, n], domain, missing_code)
+        name: partial(_column_of_cells, name, array[:, n], masked[:, n], codes[n])
         for n, name in enumerate(names)
     }
 
 
-def _column_of_series(frame: nw.DataFrame[Any], name: str) -> Column:
+def _code_in_array(missing_code: Any, domain: Domain | None, name: str) -> Any:
+    """Return what means missing in a column of an array: −1, if its variable has no such level."""
+    if missing_code is not None or domain is None:
+        return None if is_missing(missing_code) else missing_code
+    try:
+        domain[name].code(MISSING)
+    except JointPMFError:
+        return MISSING
+    return None
+
+
+def _column_of_series(frame: nw.DataFrame[Any], missing_code: Any, name: str) -> Column:
     series = frame[name]
     if series.dtype.is_nested():
         raise _no_levels(name)
     if series.dtype == nw.Object or series.dtype in (nw.Int128, nw.UInt128):
         cells = np.empty(len(series), object)
         cells[:] = series.to_list()  # np.array would look into those that are lists
-        missing = _missing_in_array(cells)
-        return ArrayColumn(name, _narrowed(cells[~missing]), missing)
+        return _column_of_cells(name, cells, np.zeros(len(cells), bool), missing_code)
     if not series.dtype.is_numeric():
-        return SeriesColumn(name, series)
+        return SeriesColumn(name, series, missing_code)
     missing, cells = series.is_null().to_numpy().astype(bool), series.drop_nulls().to_numpy()
     if series.dtype.is_float():  # a NaN is null in pandas only
         missing = missing | series.is_nan().fill_null(True).to_numpy()
         cells = cells[~np.isnan(cells)]
-    return ArrayColumn(name, cells, missing)
+    return _without_code(name, cells, missing, missing_code)
 
 
 def _column_of_cells(
-    name: str,
-    cells: np.ndarray,
-    masked: np.ndarray,
-    domain: Domain | None,
-    missing_code: int | None,
+    name: str, cells: np.ndarray, masked: np.ndarray, missing_code: Any
 ) -> ArrayColumn:
     missing = masked | _missing_in_array(cells)
-    observed = _narrowed(cells[~missing] if missing.any() else cells)
-    if missing_code is None or not _are_numbers(observed):
+    observed = cells[~missing] if missing.any() else cells
+    return _without_code(name, observed, missing, missing_code)
+
+
+def _without_code(
+    name: str, observed: np.ndarray, missing: np.ndarray, missing_code: Any
+) -> ArrayColumn:
+    """Return the column of some observed cells, those left out that mean missing."""
+    observed = _narrowed(observed)
+    is_code = np.zeros(len(observed), bool)
+    if missing_code is not None and observed.dtype == object:
+        is_code[:] = [_is_same(cell, missing_code) for cell in observed]
+    elif observed.dtype.kind in ("U" if isinstance(missing_code, str) else "iuf"):
+        is_code = observed == missing_code
+    if not is_code.any():
         return ArrayColumn(name, observed, missing)
-    is_code = observed == missing_code
-    has_code = bool(is_code.any())
-    if has_code:
-        observed = observed[~is_code]
-        if (observed < 0).any() or (domain is not None and missing_code in domain[name]):
-            raise ambiguous(name, missing_code)
-        missing[~missing] = is_code
-    return ArrayColumn(name, observed, missing, has_code)
+    missing = missing.copy()
+    missing[~missing] = is_code
+    return ArrayColumn(name, _narrowed(observed[~is_code]), missing)
 
 
 def _missing_in_array(cells: np.ndarray) -> np.ndarray:

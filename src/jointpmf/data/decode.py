@@ -125,7 +125,12 @@ def _dtype_of_large(levels: Sequence[Any], backend: str) -> Any:
     return nw.UInt64 if min(levels) >= 0 and 2**63 <= max(levels) < 2**64 else None
 
 
-def filled(table: Any, values: Mapping[str, np.ndarray], missing_code: int | None = MISSING) -> Any:
+def filled(
+    table: Any,
+    values: Mapping[str, np.ndarray],
+    domain: Domain | None = None,
+    missing_code: Any = None,
+) -> Any:
     """Return a table of the same kind whose missing cells have been filled.
 
     Parameters
@@ -134,16 +139,17 @@ def filled(table: Any, values: Mapping[str, np.ndarray], missing_code: int | Non
         What to fill; it is not changed.
     values : mapping of name to array of shape (rows,)
         What to put where a column's cell is missing; columns that are not named stay as they are.
-        The columns of an array are named x0, x1, …
-    missing_code : int or None
-        The number that means missing in arrays.
+    domain : Domain, optional
+        The columns of an array; without it they are named x0, x1, …
+    missing_code : number or text, optional
+        What means missing besides, as in `encode`.
 
     Examples
     --------
     >>> filled(np.array([[0.0, np.nan], [1.0, 5.0]]), {"x1": np.array([7.0, 8.0])}).tolist()
     [[0.0, 7.0], [1.0, 5.0]]
     """
-    columns = columns_of(table, None, missing_code)[1]
+    columns = columns_of(table, domain, missing_code)[1]
     missing = {name: np.flatnonzero(columns[name]().missing) for name in values if name in columns}
     if isinstance(table, (np.ndarray, list, tuple)):
         return _filled_array(rectangle(table, "table", None), list(columns), values, missing)

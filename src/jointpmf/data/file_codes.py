@@ -5,6 +5,7 @@ Cells are matched with levels by their text where their types differ.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,17 +13,23 @@ import numpy as np
 import polars as pl
 
 from jointpmf.data.codes import Codes
-from jointpmf.data.encode import encode
+from jointpmf.data.encode import doubts_of, encode
+from jointpmf.data.given_scales import Scales
 from jointpmf.data.levels import LevelCollector, LevelRules
 from jointpmf.data.texts import as_numbers, level_for, typed_texts
 from jointpmf.data.weight_column import WeightColumn
-from jointpmf.domain import MISSING, Domain, listing_of_texts
+from jointpmf.domain import MISSING, Domain, is_missing, listing_of_texts, text_of
 from jointpmf.errors import JointPMFError, shown
+from jointpmf.times import seconds_of
 
 if TYPE_CHECKING:
+    from jointpmf.data.binning import Cut
     from jointpmf.data.encode import Unknown
+    from jointpmf.data.given_scales import Levels
     from jointpmf.data.table_files import TableFile
     from jointpmf.domain import Variable
+
+logger = logging.getLogger("jointpmf")
 
 _UNKNOWN = -2
 """The code of a cell that no level was found for yet."""
@@ -42,17 +49,20 @@ class Batched(Protocol):
 def coded_batches(
     table: Batched, domain: Domain, unknown: Unknown = "error"
 ) -> Iterator[tuple[pl.DataFrame, Codes]]:
-    """Yield the rows, some at a time: all columns with the domain's levels, and their codes."""
-    n_rows = 0
+    """Yield the rows, some at a time: all columns with the domain's levels, and their codes.
+
+    At the end it is logged which columns had cells, but none that is known.
+    """
+    n_rows, matches = 0, _Matches()
     for batch in table.batches():
-        columns = [
-            _as_levels(batch[variable.name], variable, unknown, n_rows)
-            for variable in domain
-            if variable.name in batch.columns
-        ]
+        known = [variable for variable in domain if variable.name in batch.columns]
+        columns = [_as_levels(batch[one.name], one, unknown, n_rows) for one in known]
+        for variable, column in zip(known, columns, strict=True):
+            matches.add(variable, batch[variable.name], column)
         frame = batch.with_columns(columns)
         yield frame, encode(frame, domain, unknown=unknown)
         n_rows += len(batch)
+    matches.warn()
 
 
 def weighted_batches(
@@ -66,8 +76,31 @@ def weighted_batches(
         column.finish()
 
 
+class _Matches:
+    """Which columns of a file have cells, but none that is known."""
+
+    def __init__(self) -> None:
+        self._strange: dict[str, tuple[Variable, list[Any], int]] = {}
+        self._matched: set[str] = set()
+
+    def add(self, variable: Variable, cells: pl.Series, levels: pl.Series) -> None:
+        """Add a column's cells and the levels that were found for them."""
+        if levels.null_count() < len(levels):
+            self._matched.add(variable.name)
+        elif observed := cells.drop_nulls().to_list():
+            _, some, count = self._strange.get(variable.name, (variable, [], 0))
+            both = list(dict.fromkeys([*some, *observed[:8]]))
+            self._strange[variable.name] = (variable, both, count + len(observed))
+
+    def warn(self) -> None:
+        """Log which columns had no cell that is known."""
+        for name, strange in self._strange.items():
+            for doubt in [] if name in self._matched else doubts_of(*strange):
+                logger.warning(doubt)
+
+
 def codes_in(
-    table: TableFile, domain: Domain, weights: str | None = None
+    table: TableFile, domain: Domain, weights: str | None = None, missing_code: Any = None
 ) -> Iterator[tuple[Codes, np.ndarray | None]]:
     """Yield the codes of the rows, some at a time, and what each row counts for.
 
@@ -76,8 +109,8 @@ def codes_in(
     coders = [_Coder(variable) for variable in domain]
     column = None if weights is None else WeightColumn(weights, table.columns, domain)
     n_rows = 0
-    names = domain.names if column is None else [*domain.names, column.name]
-    for batch in table.batches(names):
+    others = [] if column is None else [column.name]
+    for batch in _batches(table, domain.names, missing_code, others):
         columns = [coder.codes(batch[coder.variable.name], n_rows) for coder in coders]
         n_rows += len(batch)
         yield Codes(domain, np.array(columns).T), None if column is None else column.weights(batch)
@@ -85,6 +118,27 @@ def codes_in(
         raise JointPMFError(f"{table.name} has no rows")
     if column is not None:
         column.finish()
+
+
+def _batches(
+    table: TableFile, names: Sequence[str], missing_code: Any, others: Sequence[str] = ()
+) -> Iterator[pl.DataFrame]:
+    """Yield some columns, some rows at a time, without the cells that mean missing; and others."""
+    for batch in table.batches([*names, *others]):
+        if missing_code is None or is_missing(missing_code):
+            yield batch
+        else:
+            yield batch.with_columns(_without_code(batch[name], missing_code) for name in names)
+
+
+def _without_code(column: pl.Series, missing_code: Any) -> pl.Series:
+    """Return a column without the cells that mean missing, by their text where they are text."""
+    is_text = column.dtype in (pl.String, pl.Categorical, pl.Enum)
+    if not is_text and (isinstance(missing_code, str) or not column.dtype.is_numeric()):
+        return column
+    texts = column.cast(pl.String).str.strip_chars() if is_text else column
+    is_code = texts == (text_of(missing_code) if is_text else missing_code)
+    return column.set(is_code.fill_null(False), None)
 
 
 class _Coder:
@@ -134,8 +188,8 @@ def _as_levels(
     """Return a column's cells as the variable's own levels, or as numbers where it has bins."""
     if variable.edges is not None:
         numbers = as_numbers(column)
-        if numbers.dtype.is_numeric():
-            outside = (numbers < variable.edges[0]) | (numbers > variable.edges[-1])
+        if (measured := _measured(numbers, variable)) is not None:
+            outside = (measured < variable.edges[0]) | (measured > variable.edges[-1])
             if unknown == "error":
                 _refuse(column, outside, variable, first_row)
             return numbers.set(outside.fill_null(False), None)
@@ -151,6 +205,16 @@ def _as_levels(
     except (TypeError, pl.exceptions.PolarsError):  # levels of several types: leave it to encode
         return column
     return column.replace_strict(cells, new, default=None, return_dtype=new.dtype)
+
+
+def _measured(column: pl.Series, variable: Variable) -> pl.Series | None:
+    """Return what of a column is compared with edges: its numbers, or times in seconds."""
+    if variable.time is None:
+        return column if column.dtype.is_numeric() else None
+    if not column.dtype.is_temporal():
+        return None
+    seconds = [None if cell is None else seconds_of(cell, variable.time) for cell in column]
+    return pl.Series(seconds, dtype=pl.Float64)
 
 
 def _dtype_of(variable: Variable) -> Any:
@@ -169,22 +233,27 @@ def _refuse(column: pl.Series, where: pl.Series, variable: Variable, first_row: 
 def learned_domain(
     table: TableFile,
     names: Sequence[str],
-    bins: Mapping[str, int | Sequence[float]],
+    bins: Mapping[str, Cut],
+    levels: Levels | None = None,
+    missing_code: Any = None,
     max_binned: int = 2**22,
 ) -> Domain:
-    """Return the domain of some columns of a file; `bins` says how to cut columns of numbers.
+    """Return the domain of some columns of a file; how they are read is said as in `encode`.
 
     A column is cut by at most `max_binned` numbers: of more, by evenly spaced ones.
     """
+    scales = Scales.of(levels)
+    scales.check_names(names)
     collector = LevelCollector(
         LevelRules(
             max_levels=100_000,
             may_be_unique=False,
             typed=typed_texts if table.is_text else None,
+            missing_code=missing_code,
             bins=bins,
             max_binned=max_binned,
             too_many_numbers=(
-                "column {name!r} has more than {max_numbers} different numbers: cut it "
+                "column {name!r} has more than {max_numbers} different {what}: cut it "
                 'with bins (--bins "{name}=8"), or leave it out with drop (--drop "{name}")'
             ),
             too_many_levels=(
@@ -195,6 +264,6 @@ def learned_domain(
             empty=f"{table.name} has no rows",
         )
     )
-    for batch in table.batches(names):
+    for batch in _batches(table, names, missing_code):
         collector.add(batch.with_columns(as_numbers(batch[name]) for name in names if name in bins))
-    return collector.domain()
+    return collector.domain(scales)

@@ -6,6 +6,7 @@ a domain: the same one, however the rows were divided.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -16,40 +17,51 @@ import numpy as np
 
 from jointpmf.data.binning import binned_variable
 from jointpmf.data.codes import Codes
-from jointpmf.data.columns import ambiguous, are_numeric, columns_of, plain_time
-from jointpmf.domain import MISSING, Domain, Variable
+from jointpmf.data.columns import are_numeric, columns_of, plain_time
+from jointpmf.data.given_scales import Scales
+from jointpmf.data.scales import in_known_order
+from jointpmf.domain import Domain, Variable, listing_of_texts
 from jointpmf.errors import JointPMFError
+from jointpmf.times import are_comparable, kind_of_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jointpmf.data.binning import Cut
     from jointpmf.data.columns import Column
+
+logger = logging.getLogger("jointpmf")
+
+_FEWEST_UNIQUE = 50
+"""Observed cells from which on a column is told to be nearly unique."""
 
 
 @dataclass(frozen=True)
 class LevelRules:
     """How many levels a column may have, which columns are cut, and what the user is told.
 
-    The sentences name the column as `{name}`, the number of its levels as `{count}` and how many
-    numbers there may be as `{max_numbers}`.
+    The sentences name the column as `{name}`, the number of its levels as `{count}`, how many
+    numbers there may be as `{max_numbers}`, and what they are, numbers or times, as `{what}`.
     """
 
     max_numbers: int = 100
-    """A column of more distinct numbers is taken for a continuous one."""
+    """A column of more distinct numbers or times is taken for a continuous one."""
     max_levels: int | None = None
     """A column of more levels, of any kind, is refused."""
     may_be_unique: bool = True
     """Whether to accept a column of more than `max_numbers` levels that seldom repeat, like ids."""
     typed: Callable[[list[Any]], list[Any]] | None = None
     """What turns the levels of a column into others when all are known, as texts into numbers."""
-    bins: Mapping[str, int | Sequence[float]] = field(default_factory=dict)
+    missing_code: Any = None
+    """What means missing beside None and the like, as in `encode`."""
+    bins: Mapping[str, Cut] = field(default_factory=dict)
     """How to cut columns, by name."""
     other_bins: int | None = None
     """Into how many bins to cut every other column of too many numbers, if it is added whole."""
     max_binned: int | None = None
     """Numbers by which a column is cut; of more of them every second one is dropped."""
     too_many_numbers: str = (
-        "column {name!r} has {count} distinct numbers, more than {max_numbers}: "
+        "column {name!r} has {count} distinct {what}, more than {max_numbers}: "
         "bin it with bins={{{name!r}: 8}}, or raise max_levels"
     )
     too_many_levels: str = "column {name!r} has {count} levels, too many to learn from"
@@ -69,6 +81,8 @@ class ColumnLevels:
         The types of the levels, also of those that are equal to levels of another type.
     own_order : list or None
         All levels that the column's type lists itself, in its order, if it does.
+    is_ordered : bool
+        Whether that order is meant, which in pandas the type says.
     """
 
     name: str
@@ -76,17 +90,17 @@ class ColumnLevels:
     levels: dict[Any, None]
     kinds: set[type]
     own_order: list[Any] | None = None
+    is_ordered: bool = False
     n_observed: int = 0
-    has_code: bool = False
 
     @classmethod
     def of(cls, column: Column, rules: LevelRules) -> ColumnLevels:
         """Return the levels of a column."""
         levels = column.distinct
         kinds = set(map(type, levels))
-        order, n_observed = column.own_order, column.n_observed
+        order, is_ordered, n_observed = column.own_order, column.is_ordered, column.n_observed
         return cls(
-            column.name, rules, dict.fromkeys(levels), kinds, order, n_observed, column.has_code
+            column.name, rules, dict.fromkeys(levels), kinds, order, is_ordered, n_observed
         )._checked()
 
     def copy(self) -> ColumnLevels:
@@ -95,49 +109,76 @@ class ColumnLevels:
 
     def update(self, other: Any) -> None:
         """Add the levels of more rows; an order that a type has counts if all agree on it."""
-        self.has_code = self.has_code or other.has_code
         if other.levels or other.own_order is not None:
             if not self.levels and self.own_order is None:
-                self.own_order = other.own_order
+                self.own_order, self.is_ordered = other.own_order, other.is_ordered
             elif self.own_order != other.own_order:
-                self.own_order = None
+                self.own_order, self.is_ordered = None, False
             self.levels.update(other.levels)
             self.kinds |= other.kinds
             self.n_observed += other.n_observed
         self._checked()
 
-    def variable(self) -> Variable:
-        """Return the variable that the whole column is."""
+    def variable(self, scales: Scales) -> Variable:
+        """Return the variable that the whole column is, its levels in the order of their scale."""
         found = self._typed()._checked(is_whole=True)
-        if found.own_order is not None:
-            return Variable(found.name, found.own_order)
-        is_ambiguous = found.has_code and found._are_numbers
-        if is_ambiguous and any(level < 0 for level in found.levels):
-            raise ambiguous(found.name, MISSING)
-        return Variable(found.name, tuple(map(plain_time, found._sorted())))
+        own = found.own_order
+        levels = list(map(plain_time, found._sorted() if own is None else own))
+        given: Sequence[Any] | None
+        given = scales.levels_of(found.name, levels, levels if found.is_ordered else None)
+        if given is None and not found.is_ordered and levels == found._sorted_texts(levels):
+            given = found._in_known_order(levels)
+        return Variable(found.name, levels if given is None else given)
+
+    @staticmethod
+    def _sorted_texts(levels: list[Any]) -> list[str] | None:
+        """Return levels sorted, if they are texts: that is no order of their own."""
+        return sorted(levels) if all(isinstance(level, str) for level in levels) else None
+
+    def _in_known_order(self, levels: list[str]) -> Sequence[str]:
+        """Return texts as a well-known scale orders them, and say what they are if they repeat."""
+        ordered, scale = in_known_order(levels) or (levels, "")
+        if ordered != levels:
+            text = listing_of_texts(ordered, 16)
+            logger.info(
+                "the levels of column %r are put in the order of %s: %s", self.name, scale, text
+            )
+        n_observed, count = self.n_observed, len(self.levels)
+        if not scale and n_observed >= _FEWEST_UNIQUE and 2 * count > n_observed:
+            logger.warning(
+                "column %r holds %d different texts in %d rows, like names or ids: leave it out, "
+                "or join its levels to fewer; a model cannot learn from texts that seldom repeat",
+                self.name,
+                count,
+                n_observed,
+            )
+        return ordered
 
     @property
-    def _are_numbers(self) -> bool:
-        return are_numeric(self.kinds)
+    def _are_measured(self) -> bool:
+        return are_numeric(self.kinds) or kind_of_times(self.kinds) is not None
 
     def _checked(self, is_whole: bool = False) -> ColumnLevels:
         """Return the levels themselves, or raise if they are too many, or too few in the end."""
         rules, count = self.rules, len(self.levels)
         if is_whole and not count:
             raise self._error(rules.no_cell)
-        if self.own_order is None and count > rules.max_numbers and self._are_numbers:
+        if self.own_order is None and count > rules.max_numbers and self._are_measured:
             raise self._error(rules.too_many_numbers)
         is_unique = is_whole and count > rules.max_numbers and 2 * count > self.n_observed
         if rules.max_levels is not None and count > rules.max_levels:
-            are_numbers = self._typed()._are_numbers
-            raise self._error(rules.too_many_numbers if are_numbers else rules.too_many_levels)
+            are_measured = self._typed()._are_measured
+            raise self._error(rules.too_many_numbers if are_measured else rules.too_many_levels)
         if is_unique and self.own_order is None and not rules.may_be_unique:
             raise self._error(rules.too_many_levels)
         return self
 
     def _error(self, sentence: str) -> JointPMFError:
         limit, count = self.rules.max_numbers, len(self.levels)
-        return JointPMFError(sentence.format(name=self.name, count=count, max_numbers=limit))
+        what = "times" if kind_of_times(self.kinds) else "numbers"
+        return JointPMFError(
+            sentence.format(name=self.name, count=count, max_numbers=limit, what=what)
+        )
 
     def _typed(self) -> ColumnLevels:
         """Return the levels as what their texts stand for, if the rules say so."""
@@ -169,31 +210,34 @@ class ColumnNumbers:
     ----------
     numbers : list of arrays
         The cells of every `stride`-th row of those read, NaN where they are missing.
+    time : str or None
+        Which kind of time they are the seconds of.
     """
 
     name: str
     rules: LevelRules
-    bins: int | Sequence[float]
+    bins: Cut
     numbers: list[np.ndarray]
     n_rows: int
+    time: str | None = None
     stride: int = 1
 
     @classmethod
-    def of(cls, column: Column, rules: LevelRules, bins: int | Sequence[float]) -> ColumnNumbers:
+    def of(cls, column: Column, rules: LevelRules, bins: Cut) -> ColumnNumbers:
         """Return the numbers of a column, or raise if it holds something else."""
         missing = column.missing
         observed = column.numbers
         if observed is None:
             if column.n_observed:
                 raise JointPMFError(
-                    f"column {column.name!r} cannot be binned: it does not hold numbers"
+                    f"column {column.name!r} cannot be binned: it does not hold numbers or times"
                 )
             observed = np.empty(0)
         numbers = observed
         if len(observed) < len(missing):
             numbers = np.full(len(missing), np.nan)
             numbers[~missing] = observed
-        return cls(column.name, rules, bins, [numbers], len(missing))
+        return cls(column.name, rules, bins, [numbers], len(missing), column.time)
 
     def copy(self) -> ColumnNumbers:
         """Return the same numbers, which can be added to."""
@@ -201,6 +245,12 @@ class ColumnNumbers:
 
     def update(self, other: Any) -> None:
         """Add the numbers of more rows."""
+        if self._is_empty:
+            self.time = other.time
+        elif not other._is_empty and not are_comparable(self.time, other.time):
+            raise JointPMFError(
+                f"column {self.name!r} cannot be binned: it mixes numbers and times"
+            )
         while self.stride < other.stride:
             self._drop_every_second()
         first = -(-(-self.n_rows % self.stride) // other.stride)
@@ -210,6 +260,10 @@ class ColumnNumbers:
             self._drop_every_second()
 
     @property
+    def _is_empty(self) -> bool:
+        return all(np.isnan(part).all() for part in self.numbers)
+
+    @property
     def _n_kept(self) -> int:
         return sum(map(len, self.numbers))
 
@@ -217,19 +271,21 @@ class ColumnNumbers:
         self.numbers = [np.concatenate(self.numbers)[::2]]
         self.stride *= 2
 
-    def variable(self) -> Variable:
-        """Return the variable that the column's bins are."""
+    def variable(self, scales: Scales) -> Variable:
+        """Return the variable that the column's bins are; they have an order of their own."""
+        if self.name in scales.by_name:
+            raise JointPMFError(f"column {self.name!r} has both bins and levels: leave one out")
         numbers = np.concatenate(self.numbers)
         missing = np.isnan(numbers)
         if missing.all():
             raise JointPMFError(self.rules.no_cell.format(name=self.name))
-        return binned_variable(self.name, numbers[~missing], missing, self.bins)
+        return binned_variable(self.name, numbers[~missing], missing, self.bins, self.time)
 
 
 def _found_in(column: Column, rules: LevelRules) -> ColumnLevels | ColumnNumbers:
     """Return the levels of a column, or its numbers if it is to be cut."""
     bins = rules.bins.get(column.name)
-    is_continuous = rules.other_bins is not None and column.holds_numbers
+    is_continuous = rules.other_bins is not None and column.is_measured
     if bins is None and is_continuous and len(column.distinct) > rules.max_numbers:
         bins = rules.other_bins
     if bins is None:
@@ -237,9 +293,9 @@ def _found_in(column: Column, rules: LevelRules) -> ColumnLevels | ColumnNumbers
     return ColumnNumbers.of(column, rules, bins)
 
 
-def learned_variable(column: Column, rules: LevelRules) -> Variable:
+def learned_variable(column: Column, rules: LevelRules, scales: Scales) -> Variable:
     """Return the variable that a whole column is."""
-    return _found_in(column, rules).variable()
+    return _found_in(column, rules).variable(scales)
 
 
 class LevelCollector:
@@ -259,7 +315,7 @@ class LevelCollector:
                 raise JointPMFError("the codes are over another domain than those before")
             self._given = table.domain
             return table.n_rows
-        n_rows, columns = columns_of(table, None, MISSING)
+        n_rows, columns = columns_of(table, None, self.rules.missing_code)
         if n_rows:
             for name in columns if names is None else names:
                 self._take(_found_in(columns[name](), self.rules))
@@ -279,10 +335,14 @@ class LevelCollector:
             both._take(found.copy())
         return both
 
-    def domain(self) -> Domain:
-        """Return the domain of all tables."""
+    def domain(self, scales: Scales | None = None) -> Domain:
+        """Return the domain of all tables, in which levels have the order of their scales."""
         if self._given is not None:
             return self._given
         if not self._found:
             raise JointPMFError(self.rules.empty)
-        return Domain([found.variable() for found in self._found.values()])
+        scales = scales or Scales()
+        scales.check_names(list(self._found))
+        variables = [found.variable(scales) for found in self._found.values()]
+        scales.check_used(variables)
+        return Domain(variables)

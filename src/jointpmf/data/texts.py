@@ -1,31 +1,35 @@
-"""Cells that are text: the numbers, booleans or levels that they stand for."""
+"""Cells that are text: the numbers, booleans, dates or levels that they stand for."""
 
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from jointpmf.domain import matching_level, number_in, text_of
+from jointpmf.times import time_in
 
 if TYPE_CHECKING:
     from jointpmf.domain import Variable
 
 
 def typed_texts(texts: list[str]) -> list[Any]:
-    """Return texts as booleans, whole numbers or numbers, if all of them are that.
+    """Return texts as booleans, whole numbers, numbers, dates or datetimes, if all are that.
 
     Examples
     --------
     >>> typed_texts(["2", "10"]), typed_texts(["2", "0.5"]), typed_texts(["00501", "2"])
     ([2, 10], [2.0, 0.5], ['00501', '2'])
+    >>> typed_texts(["2020-01-31"])
+    [datetime.date(2020, 1, 31)]
     """
     if {text.lower() for text in texts} <= {"true", "false"}:
         return list(dict.fromkeys(text.lower() == "true" for text in texts))
     numbers = [number_in(text) for text in texts]
     if any(number is None for number in numbers):
-        return texts
+        return list(dict.fromkeys(_times_in(texts) or texts))
     if all(isinstance(number, int) for number in numbers):
         are_codes = any(str(n) != text.strip() for n, text in zip(numbers, texts, strict=True))
         return texts if are_codes else list(dict.fromkeys(numbers))  # 00501 is no number but a code
@@ -33,8 +37,25 @@ def typed_texts(texts: list[str]) -> list[Any]:
     return list(dict.fromkeys(floats)) if all(map(math.isfinite, floats)) else texts
 
 
+def _times_in(texts: list[str]) -> list[Any] | None:
+    """Return texts such as 2020-01-31 as dates, or with a time of day as datetimes, if all are."""
+    for kind, form in _WRITTEN.items():
+        if all(form.fullmatch(text.strip()) for text in texts):
+            times = [time_in(text.strip(), kind) for text in texts]
+            return None if None in times else times
+    return None
+
+
+_DAY = r"\d{4}-\d{2}-\d{2}"
+_WRITTEN = {
+    "date": re.compile(_DAY),
+    "datetime": re.compile(_DAY + r"[ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?"),
+}
+"""How dates and datetimes are written in text files."""
+
+
 def as_numbers(column: pl.Series) -> pl.Series:
-    """Return a column of texts as numbers, if all of them are, or if it has no cell at all."""
+    """Return a column of texts as numbers, dates or datetimes, if all are, or if it has no cell."""
     if column.dtype not in (pl.String, pl.Null):
         return column
     texts = column.cast(pl.String).str.strip_chars()
@@ -42,7 +63,9 @@ def as_numbers(column: pl.Series) -> pl.Series:
         numbers = texts.cast(dtype, strict=False)
         if numbers.null_count() == column.null_count():
             return numbers
-    return column
+    cells = texts.drop_nulls().unique()
+    times = _times_in(cells.to_list())
+    return column if times is None else texts.replace_strict(cells, pl.Series(times), default=None)
 
 
 def level_for(cell: Any, variable: Variable) -> Any:

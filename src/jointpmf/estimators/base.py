@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,8 @@ from sklearn.utils import Tags, _safe_indexing, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from jointpmf.data.codes import Codes, checked_weights
-from jointpmf.data.encode import encode
-from jointpmf.domain import MISSING, Domain, Variable
+from jointpmf.data.encode import codes_and_doubts, encode
+from jointpmf.domain import MISSING, Domain, Variable, is_missing
 from jointpmf.errors import JointPMFError
 from jointpmf.fit.settings import (
     Coupled,
@@ -25,6 +26,7 @@ from jointpmf.fit.settings import (
 
 if TYPE_CHECKING:
     from jointpmf.data.binning import Bins
+    from jointpmf.data.given_scales import Levels
     from jointpmf.fit.solution import Solution
     from jointpmf.pmf import JointPMF
 
@@ -45,6 +47,8 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
         objective: str | Objective = "likelihood",
         smoothing: float | None = None,
         bins: Bins | str | None = "auto",
+        levels: Levels | None = None,
+        missing_values: Any = np.nan,
         n_starts: int = 1,
         max_iter: int | None = None,
         tol: float | None = None,
@@ -55,6 +59,8 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
         self.objective = objective
         self.smoothing = smoothing
         self.bins = bins
+        self.levels = levels
+        self.missing_values = missing_values
         self.n_starts = n_starts
         self.max_iter = max_iter
         self.tol = tol
@@ -95,13 +101,18 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
 
     def _learned_codes(self, X: Any, weights: np.ndarray | None) -> Codes:
         """Return the codes of rows from which the levels are learned."""
-        self._missing_code = missing_code_of(X)
         return encode(
             X,
             bins=self._bins(n_rows(X) if weights is None else weights.sum()),
+            levels=self.levels,
             max_levels=self._max_levels,
             missing_code=self._missing_code,
         )
+
+    @property
+    def _missing_code(self) -> Any:
+        """What means missing, in the words of `encode`: here −1 never does unless it is said."""
+        return np.nan if is_missing(self.missing_values) else self.missing_values
 
     def _keep(self, solution: Solution) -> None:
         self.solution_ = solution
@@ -115,7 +126,9 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
             raise JointPMFError(f"bins must be 'auto', a number or a mapping, not {self.bins!r}")
         return n_bins_of(n_rows, _BINS_POWER, _MAX_BINS)
 
-    def _solution(self, codes: Any, target: str | None, weights: Any) -> Solution:
+    def _solution(
+        self, codes: Any, target: str | None, weights: Any, levels: Levels | None = None
+    ) -> Solution:
         from jointpmf.fit.rows import fit_rows  # what a fit needs is loaded by the first one
 
         objective = self._checked_objective()
@@ -132,6 +145,7 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
             sample_weight=weights,
             random_state=seed_of(self.random_state),
             verbose=self.verbose,
+            levels=levels,
         )
 
     @property
@@ -165,8 +179,13 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
     def _codes(self, X: Any) -> Codes:
         """Return codes of new rows; what the model does not know is missing, the target too."""
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
-        codes = encode(X, self.domain_, unknown="missing", missing_code=self._missing_code)
+        return self._codes_of(self._checked(X, reset=False))
+
+    def _codes_of(self, X: Any) -> Codes:
+        """Return codes of rows that have passed scikit-learn's checks."""
+        codes, doubts = codes_and_doubts(X, self.domain_, missing_code=self._missing_code)
+        for doubt in doubts:
+            warnings.warn(doubt, UserWarning, stacklevel=4)
         if len(self.pmf_.domain) == len(self.domain_):
             return codes
         unknown = np.full((codes.n_rows, 1), MISSING, codes.array.dtype)
@@ -196,13 +215,6 @@ def renamed(X: Any, names: Any = None) -> Any:
 def n_rows(X: Any) -> int:
     """Return the number of rows."""
     return int(X.shape[0])
-
-
-def missing_code_of(X: Any) -> int | None:
-    """Return −1 if it means missing: where no whole number is below it."""
-    if isinstance(X, np.ndarray) and X.dtype.kind in "iu" and X.size and X.min() >= MISSING:
-        return MISSING
-    return None
 
 
 def counting_rows(

@@ -9,7 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from jointpmf.data.encode import encode
-from jointpmf.domain import MISSING, Domain, check_is_domain
+from jointpmf.domain import Domain, check_is_domain, is_missing
 from jointpmf.errors import JointPMFError, seeded_generator, shown, whole_number
 from jointpmf.estimators.base import PMFBase, counting_rows, seed_of
 from jointpmf.fit.likelihood import EMFit
@@ -51,8 +51,13 @@ class PMFEstimator(PMFBase):
         Pseudo-counts per level and component, on average, towards the marginals. By default 0.1
         for a given rank, and for a chosen rank the better of 0.1 and 1.
     bins : "auto", int, mapping of name to int or edges, or None
-        How to cut columns of numbers; a single number is for those with more than 20 of them, and
-        by default it grows with the number of rows.
+        How to cut columns of numbers or times; a single number is for those with more than 20 of
+        them, and by default it grows with the number of rows.
+    levels : list, list of lists, or mapping of name to list, optional
+        Levels in their order, as in `encode`.
+    missing_values : number or text
+        What means missing besides None, NaN, NaT and NA, which always do. In particular −1 is a
+        number like any other unless it is given here.
     n_starts : int
         For a given rank: how often to fit, each time from another start.
     max_iter, tol : int, float, optional
@@ -138,8 +143,6 @@ class PMFEstimator(PMFBase):
             codes = self._learned_codes(X, weights)
         else:
             check_is_domain(domain)
-            has_minus_one = any(MISSING in variable for variable in domain)
-            self._missing_code = None if has_minus_one else MISSING
             codes = encode(X, domain, missing_code=self._missing_code)
         self.domain_ = codes.domain
         table, fit = Table.of_codes(codes, weights), self._fit()
@@ -178,9 +181,10 @@ class PMFEstimator(PMFBase):
             )
         if self.bins not in ("auto", None):
             raise JointPMFError(f"bins does not apply to a {engine} table: leave it out")
-        self._keep(self._solution(X, None, sample_weight))
+        if not is_missing(self.missing_values):
+            raise JointPMFError(f"missing_values does not apply to a {engine} table: leave it out")
+        self._keep(self._solution(X, None, sample_weight, self.levels))
         self.domain_ = self.pmf_.domain
-        self._missing_code = None
         self.feature_names_in_ = np.asarray(self.domain_.names, object)
         self.n_features_in_ = len(self.domain_)
         return self

@@ -19,10 +19,11 @@ from jointpmf.estimators.base import (
     renamed,
     seed_of,
 )
-from jointpmf.predict.impute import impute
+from jointpmf.predict.impute import impute_coded
 
 if TYPE_CHECKING:
     from jointpmf.data.binning import Bins
+    from jointpmf.data.given_scales import Levels
     from jointpmf.fit.settings import Objective
 
 
@@ -34,11 +35,12 @@ class PMFImputer(TransformerMixin, PMFBase):  # type: ignore[misc]
 
     Parameters
     ----------
-    rank, objective, smoothing, bins, n_starts, max_iter, tol, random_state, verbose
-        As in `PMFEstimator`.
-    strategy : {"mode", "median", "expectation", "sample"}, or mapping of name to one of them
+    rank, objective, smoothing, bins, levels, missing_values, n_starts, max_iter, tol, random_state
+        As in `PMFEstimator`, and so is `verbose`.
+    strategy : {"auto", "mode", "median", "expectation", "sample"}, or mapping of name to one
         The most likely level, the median level, the expected value, or a draw for multiple
-        imputation (with an integer as `random_state` every `transform` draws the same).
+        imputation (with an integer as `random_state` every `transform` draws the same). By default
+        numbers and times get their median, and everything else its mode.
 
     Examples
     --------
@@ -51,10 +53,12 @@ class PMFImputer(TransformerMixin, PMFBase):  # type: ignore[misc]
         self,
         rank: int | str = "auto",
         *,
-        strategy: str | Mapping[str, str] = "mode",
+        strategy: str | Mapping[str, str] = "auto",
         objective: str | Objective = "likelihood",
         smoothing: float | None = None,
         bins: Bins | str | None = "auto",
+        levels: Levels | None = None,
+        missing_values: Any = np.nan,
         n_starts: int = 1,
         max_iter: int | None = None,
         tol: float | None = None,
@@ -66,6 +70,8 @@ class PMFImputer(TransformerMixin, PMFBase):  # type: ignore[misc]
             objective=objective,
             smoothing=smoothing,
             bins=bins,
+            levels=levels,
+            missing_values=missing_values,
             n_starts=n_starts,
             max_iter=max_iter,
             tol=tol,
@@ -85,7 +91,8 @@ class PMFImputer(TransformerMixin, PMFBase):  # type: ignore[misc]
         check_is_fitted(self)
         checked = self._checked(X, reset=False)
         seed = seed_of(self.random_state)
-        filled = impute(self.pmf_, checked, self.strategy, seed, self._missing_code)
+        codes, code = self._codes_of(checked), self._missing_code
+        filled = impute_coded(self.pmf_, checked, codes, self.strategy, seed, code)
         if is_frame(X) and column_names(X) != column_names(checked):
             filled = renamed(filled, X.columns if hasattr(X, "set_axis") else column_names(X))
         # scikit-learn does not know PyArrow tables, but what Polars makes of them

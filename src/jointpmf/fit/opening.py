@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from jointpmf.data.codes import checked_weights
-from jointpmf.data.encode import encode
-from jointpmf.domain import check_is_domain
+from jointpmf.data.encode import ReadOptions, encode
 from jointpmf.errors import JointPMFError
 from jointpmf.rows.distributed import distributed_rows, engine_of
 from jointpmf.rows.reading import (
@@ -33,27 +32,28 @@ logger = logging.getLogger("jointpmf")
 
 @contextmanager
 def opened(
-    source: Any, domain: Domain | None, bins: Any, sample_weight: Any
+    source: Any, options: ReadOptions, sample_weight: Any
 ) -> Iterator[Source | FileReading | Batches]:
     """Give what a user has as a source of rows, or as something rows can be read from."""
-    if domain is not None:
-        check_is_domain(domain)
+    domain, levels = options.get("domain"), options.get("levels")
+    bins, missing_code = options.get("bins"), options.get("missing_code")
     if engine := engine_of(source):
-        _refuse(f"a {engine} table", sample_weight=sample_weight, bins=bins)
-        with distributed_rows(source, domain) as rows:
+        what = f"a {engine} table"
+        _refuse(what, sample_weight=sample_weight, bins=bins, missing_code=missing_code)
+        with distributed_rows(source, domain, levels=levels) as rows:
             yield rows
     elif isinstance(source, FileReading):
         _refuse("a file", sample_weight=sample_weight)
         yield source
     elif (files := _files_of(source)) is not None:
         _refuse("a file", sample_weight=sample_weight)
-        with opened_files(files, domain, bins) as reading:
+        with opened_files(files, domain, bins, levels, missing_code) as reading:
             yield reading
     elif are_batches(source):
         _refuse("batches", sample_weight=sample_weight, bins=bins)
-        yield Batches(source, domain)
+        yield Batches(source, domain, levels, missing_code)
     else:
-        codes = encode(source, domain, bins=bins)
+        codes = encode(source, **options)
         yield Table.of_codes(codes, checked_weights(sample_weight, codes.n_rows))
 
 
@@ -77,10 +77,12 @@ def _files_of(source: Any) -> Files | None:
 
 
 @contextmanager
-def opened_files(files: Files, domain: Domain | None, bins: Any) -> Iterator[FileReading]:
+def opened_files(
+    files: Files, domain: Domain | None, bins: Any, levels: Any = None, missing_code: Any = None
+) -> Iterator[FileReading]:
     """Give the rows of tables on disk, whose levels are known.
 
-    `bins` may be a function that gives them from the names of the columns.
+    `bins` and `levels` may be functions that give them from the names of the columns.
     """
     from jointpmf.data.table_files import open_tables  # Polars, which fits in memory do not need
 
@@ -90,7 +92,14 @@ def opened_files(files: Files, domain: Domain | None, bins: Any) -> Iterator[Fil
                 f"{table.name} is packed by zstandard, which cannot be read within a limit of "
                 "memory: unpack it, or pack it by gzip"
             )
-        reading = FileReading(table, files, domain, bins)
+        names = files.kept_names(table.columns)
+        options: ReadOptions = {
+            "domain": domain,
+            "bins": bins(names) if callable(bins) else bins,
+            "levels": levels(names) if callable(levels) else levels,
+            "missing_code": missing_code,
+        }
+        reading = FileReading(table, files, **options)
         logger.info("the levels of %d columns are known", len(reading.domain))
         yield reading
 

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -249,7 +250,7 @@ def _distinct(climbs: _Climbs) -> Iterator[Outcome]:
     rows, best, n_distinct = climbs.table.rows, ends[0], 1
     yield best
     logs = log_likelihoods(rows, best.point)
-    for before, end in zip(ends, ends[1:], strict=False):
+    for before, end in pairwise(ends):
         if n_distinct == _MOST_DISTINCT or not _is_gain(end, before):
             continue
         behind = logs - log_likelihoods(rows, end.point)

@@ -6,10 +6,11 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from jointpmf.data.encode import ReadOptions, checked_options
 from jointpmf.data.ratings import Ratings
 from jointpmf.errors import JointPMFError
 from jointpmf.fit.checkpoint import generator_and_runs
@@ -62,14 +63,13 @@ def fit_rows(
     search: Search | None = None,
     validation: Any = None,
     sample_weight: Any = None,
-    domain: Domain | None = None,
-    bins: Any = None,
     max_iter: int | None = None,
     tol: float | None = None,
     random_state: Any = None,
     callback: Callback | None = None,
     verbose: bool = False,
     checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+    **reading: Unpack[ReadOptions],
 ) -> Solution:
     """Return the joint PMF of an incomplete table.
 
@@ -98,8 +98,6 @@ def fit_rows(
         which is the default for Ratings.
     sample_weight : array of shape (rows,), optional
         What each row counts for; in a file it is a column, `Files(path, weights="name")`.
-    domain, bins
-        How the table is read, see `encode`.
     max_iter, tol : int, float, optional
         Budget of iterations, and the improvement below which a fit has converged: of the mean
         log-likelihood in nats per row, or of the least-squares objective as a part of it. By
@@ -113,6 +111,9 @@ def fit_rows(
     checkpoint : path or Checkpoint, optional
         A folder in which the fit leaves how far it has come; the same call goes on from there, to
         the same bits.
+    **reading : domain, bins, levels, missing_code
+        How the table is read, see `encode`: what can happen, how to cut numbers and times, the
+        order of levels, and what means missing.
 
     Returns
     -------
@@ -141,9 +142,10 @@ def fit_rows(
         checkpoint,
     )
     asked.check()
-    if asked.ratings is not None and asked.hides_cells and domain is not None:
+    options = checked_options(reading, "fit_rows")
+    if asked.ratings is not None and asked.hides_cells and options.get("domain") is not None:
         raise JointPMFError("Ratings have a domain of their own")
-    with opened(source, domain, bins, sample_weight) as rows:
+    with opened(source, options, sample_weight) as rows:
         defaults = asked.default_limits()
         with watched_loop(max_iter, tol, callback, verbose, rows.domain, defaults) as loop:
             return _Fitting(asked, loop).run(rows)

@@ -250,8 +250,9 @@ class Search:
     ----------
     start : str or JointPMF
         "auto": several kinds of starts, until the best optimum was found again. For rows also
-        "rows" (components at single rows), "factors" (along the factors of a factor model of the values) and "random"; for
-        marginals "algebraic" (in closed form from triples) and "random"; or a model.
+        "rows" (components at single rows), "factors" (along the factors of a factor model of the
+        values) and "random"; for marginals "algebraic" (in closed form from triples) and "random";
+        or a model.
     n_starts : int, optional
         From how many starts to fit; the best fit is returned. By default from as many as it takes
         to find the best optimum again, and once if `start` is not "auto".

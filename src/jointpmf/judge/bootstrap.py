@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from jointpmf.data.codes import Codes, checked_weights
-from jointpmf.data.encode import encode
+from jointpmf.data.encode import ReadOptions, checked_options, encode
 from jointpmf.domain import MISSING
 from jointpmf.errors import seeded_generator, whole_number
 from jointpmf.fit.likelihood import EMFit
@@ -21,9 +21,6 @@ from jointpmf.point import Point
 from jointpmf.rows.source import Table, check_table
 from jointpmf.solvers.starts.random import mixed, point_of_merged_rows
 from jointpmf.threads import interrupts, one_blas_thread
-
-if TYPE_CHECKING:
-    from jointpmf.domain import Domain
 
 logger = logging.getLogger("jointpmf")
 
@@ -86,8 +83,7 @@ def bootstrap_test(
     tol: float | None = None,
     random_state: Any = None,
     verbose: bool = False,
-    domain: Domain | None = None,
-    bins: Any = None,
+    **reading: Unpack[ReadOptions],
 ) -> BootstrapTest:
     """Test whether a rank is enough: the parametric bootstrap of the likelihood ratio.
 
@@ -104,8 +100,10 @@ def bootstrap_test(
         What each row counts for, in the table and in every simulated one: the statistic is the
         weighted likelihood ratio. A row is one observation, whatever its weight, as in a survey
         with weights; repeat the rows of a table of distinct rows and how often each was seen.
-    max_iter, tol, random_state, verbose, domain, bins
+    max_iter, tol, random_state, verbose
         As in `choose_rank`; the tolerance is 1e-8 by default.
+    **reading : domain, bins, levels, missing_code
+        How the table is read, see `encode`.
 
     Examples
     --------
@@ -117,7 +115,7 @@ def bootstrap_test(
     """
     rank = whole_number(rank, "the rank", 1)
     n_bootstrap = whole_number(n_bootstrap, "n_bootstrap", 1)
-    codes = encode(table, domain, bins=bins)
+    codes = encode(table, **checked_options(reading, "bootstrap_test"))
     weights = checked_weights(sample_weight, codes.n_rows)
     check_table(codes, weights)
     generator = seeded_generator(random_state)

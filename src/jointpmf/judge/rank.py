@@ -7,13 +7,13 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
 from jointpmf.data.codes import checked_weights
 from jointpmf.data.decode import table_of
-from jointpmf.data.encode import encode
+from jointpmf.data.encode import ReadOptions, checked_options, encode
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, one_of, seeded_generator, shown, whole_number
 from jointpmf.fit.likelihood import EMFit
@@ -219,13 +219,12 @@ def choose_rank(
     validation: Any = None,
     objective: str | Likelihood = "likelihood",
     sample_weight: Any = None,
-    domain: Domain | None = None,
-    bins: Any = None,
     max_iter: int | None = None,
     tol: float | None = None,
     random_state: Any = None,
     callback: Callback | None = None,
     verbose: bool = False,
+    **reading: Unpack[ReadOptions],
 ) -> RankCurve:
     """Return how well each rank does, and which is best.
 
@@ -246,10 +245,10 @@ def choose_rank(
         How to fit; by default there is a little smoothing for validation, and none else.
     sample_weight : array of shape (rows,), optional
         What each row counts for; criteria take their sum for the number of rows.
-    domain, bins
-        How the table is read, see `encode`.
     max_iter, tol, random_state, callback, verbose
         As in `fit_rows`.
+    **reading : domain, bins, levels, missing_code
+        How the table is read, see `encode`.
 
     Returns
     -------
@@ -271,7 +270,7 @@ def choose_rank(
     if not is_held_out and validation is not None:
         raise JointPMFError("what to validate on belongs to criterion='validation'")
     settings = _checked_settings(objective, is_held_out)
-    codes = encode(table, domain, bins=bins)
+    codes = encode(table, **checked_options(reading, "choose_rank"))
     weights = checked_weights(sample_weight, codes.n_rows)
     check_table(codes, weights)
     generator = seeded_generator(random_state)

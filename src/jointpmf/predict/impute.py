@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,19 +15,21 @@ from jointpmf.domain import MISSING, Variable
 from jointpmf.errors import JointPMFError, listing, seeded_generator, shown
 from jointpmf.probabilities import cumulative
 from jointpmf.threads import one_blas_thread
+from jointpmf.times import kind_of_times, time_of
 
 if TYPE_CHECKING:
+    from jointpmf.data.codes import Codes
     from jointpmf.pmf import JointPMF
 
-_STRATEGIES = ("mode", "median", "expectation", "sample")
+_STRATEGIES = ("auto", "mode", "median", "expectation", "sample")
 
 
 def impute(
     pmf: JointPMF,
     table: Any,
-    strategy: str | Mapping[str, str] = "mode",
+    strategy: str | Mapping[str, str] = "auto",
     random_state: Any = None,
-    missing_code: int | None = MISSING,
+    missing_code: Any = None,
 ) -> Any:
     """Return a table of the same kind with its missing cells filled.
 
@@ -38,15 +41,15 @@ def impute(
         The joint distribution of the variables.
     table : pandas, Polars or PyArrow table, or array
         What to fill; it is not changed.
-    strategy : {"mode", "median", "expectation", "sample"}, or mapping of name to one of them
+    strategy : {"auto", "mode", "median", "expectation", "sample"}, or mapping of name to one
         The most likely level; the median level, for levels in order; the expected value, for
         levels with numeric values; or a draw, the cells of a row together, for multiple
-        imputation. Binned variables are filled with numbers: the mean of the bin. Variables that a
-        mapping does not name get their mode.
+        imputation. By default numbers and times get their median, other levels their mode; so do
+        variables that a mapping does not name. Bins are filled with their mean.
     random_state : int or numpy Generator, optional
         For draws.
-    missing_code : int or None
-        The number that means missing in arrays.
+    missing_code : number or text, optional
+        What means missing besides, as in `encode`.
 
     Examples
     --------
@@ -55,8 +58,20 @@ def impute(
     >>> impute(same, np.array([[0, -1], [-1, 1], [-1, -1]])).tolist()
     [[0, 0], [1, 1], [1, 1]]
     """
-    chosen = _strategy_of(pmf, strategy)
     codes = encode(table, pmf.domain, unknown="missing", missing_code=missing_code)
+    return impute_coded(pmf, table, codes, strategy, random_state, missing_code)
+
+
+def impute_coded(
+    pmf: JointPMF,
+    table: Any,
+    codes: Codes,
+    strategy: str | Mapping[str, str] = "auto",
+    random_state: Any = None,
+    missing_code: Any = None,
+) -> Any:
+    """Return a table, whose codes are known, with its missing cells filled, as `impute` does."""
+    chosen = _strategy_of(pmf, strategy)
     posterior = pmf.responsibilities(codes)
     generator = seeded_generator(random_state)
     components = np.empty(len(posterior), np.int64)
@@ -77,23 +92,20 @@ def impute(
         else:
             with one_blas_thread:
                 mixed = posterior[rows] @ pmf.factors[n].T
-            if chosen[variable.name] == "mode":
-                cells = _cells(variable)[mixed.argmax(axis=1)]
-            elif chosen[variable.name] == "median":
-                cells = _cells(variable)[_medians(mixed)]
-            else:
-                cells = (mixed * np.array(variable.values)).sum(axis=1)
+            cells = _guesses(variable, mixed, chosen[variable.name])
         column = np.zeros(codes.n_rows, cells.dtype)
         column[rows] = cells
         values[variable.name] = column
-    return filled(table, _by_column(table, pmf, values), missing_code)
+    return filled(table, values, pmf.domain, missing_code)
 
 
-def _by_column(table: Any, pmf: JointPMF, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the values by the table's own column names; an array has x0, x1 and so on."""
-    if not isinstance(table, (np.ndarray, list, tuple)):
-        return values
-    return {f"x{pmf.domain.index(name)}": column for name, column in values.items()}
+def _guesses(variable: Variable, probabilities: np.ndarray, strategy: str) -> np.ndarray:
+    """Return what to write into each row, given the probabilities of the levels there."""
+    if strategy == "expectation":
+        return _written((probabilities * np.array(variable.values)).sum(axis=1), variable)
+    if strategy == "median":
+        return _cells(variable)[_medians(probabilities)]
+    return _cells(variable)[probabilities.argmax(axis=1)]
 
 
 def check_strategy(strategy: object) -> None:
@@ -111,18 +123,35 @@ def _strategy_of(pmf: JointPMF, strategy: str | Mapping[str, str]) -> dict[str, 
         check_strategy(one)
         if one == "expectation" and pmf.domain[name].values is None:
             raise JointPMFError(f"the levels of {name!r} have no numeric values to average")
-    return dict.fromkeys(pmf.domain.names, "mode") | dict(named)
+    by_kind = {v.name: "median" if _is_measured(v) else "mode" for v in pmf.domain}
+    return by_kind | {name: one for name, one in named.items() if one != "auto"}
+
+
+def _is_measured(variable: Variable) -> bool:
+    """Tell whether levels are numbers or times that increase, so that they have a median."""
+    if variable.values is None:
+        return kind_of_times(map(type, variable.levels)) is not None
+    return all(low < high for low, high in pairwise(variable.values))
 
 
 def _cells(variable: Variable) -> np.ndarray:
     """Return what to write for each level: the level itself, or the mean of a bin."""
     if variable.edges is not None:
-        return np.array(variable.values)
+        return _written(np.array(variable.values), variable)
     kinds = {type(level) for level in variable.levels}
     if kinds in ({int}, {float}, {bool}):
         return np.array(variable.levels)
     cells = np.empty(variable.size, object)
     cells[:] = variable.levels
+    return cells
+
+
+def _written(numbers: np.ndarray, variable: Variable) -> np.ndarray:
+    """Return numbers as they are, or as times where they are the seconds of such."""
+    if variable.time is None:
+        return numbers
+    cells = np.empty(len(numbers), object)
+    cells[:] = [time_of(number, variable.time) for number in numbers]
     return cells
 
 

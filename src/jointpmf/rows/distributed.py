@@ -23,6 +23,7 @@ import numpy as np
 from jointpmf.data.codes import Codes
 from jointpmf.data.columns import check_shares
 from jointpmf.data.encode import encode
+from jointpmf.data.given_scales import Levels, Scales
 from jointpmf.data.levels import LevelCollector, LevelRules
 from jointpmf.domain import Domain, check_distinct
 from jointpmf.errors import JointPMFError, shown
@@ -70,13 +71,17 @@ def engine_of(table: Any) -> str | None:
 
 @contextmanager
 def distributed_rows(
-    frame: Any, domain: Domain | None = None, most_copied: int = _MOST_COPIED
+    frame: Any,
+    domain: Domain | None = None,
+    most_copied: int = _MOST_COPIED,
+    levels: Levels | None = None,
 ) -> Iterator[PartedRows]:
     """Give the rows of a Dask or Spark DataFrame, coded and kept by the workers until the end.
 
     Without a domain its levels are found first, in a pass of their own: then they are those that
-    `encode` finds in the whole table.
+    `encode` finds in the whole table, in the order of the scales that `levels` are.
     """
+    scales = Scales.of(levels)
     names = list(frame.columns)
     check_distinct(names, "the table")
     for name in names:
@@ -89,7 +94,7 @@ def distributed_rows(
     source: _Source
     source = _SparkSource(frame, names) if is_spark else _DaskSource(frame, names, most_copied)
     if domain is None:
-        domain = source.levels().domain()
+        domain = source.levels().domain(scales)
     with source.coded(domain) as parts:
         rows = PartedRows(parts)
         if not rows.levels.n_rows and not rows.levels.n_empty:
@@ -129,7 +134,7 @@ class FindLevels:
             LevelRules(
                 max_levels=self.max_levels,
                 too_many_numbers=(
-                    "column {name!r} has more than {max_numbers} distinct numbers: cut it into "
+                    "column {name!r} has more than {max_numbers} distinct {what}: cut it into "
                     "bins, or give a domain in which its variable has edges"
                 ),
                 too_many_levels=(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import numpy as np
 
 from jointpmf.compiled.cells import n_observed
 from jointpmf.data.codes import Codes
-from jointpmf.data.encode import encode
+from jointpmf.data.columns import check_missing_code
+from jointpmf.data.encode import ReadOptions, encode
+from jointpmf.data.given_scales import Scales
 from jointpmf.data.levels import LevelCollector, LevelRules
 from jointpmf.errors import JointPMFError, listing, shown
 from jointpmf.marginals.counting import names_of_order
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 _BATCH_LEVELS = LevelRules(
     too_many_numbers=(
-        "column {name!r} has more than {max_numbers} distinct numbers: give a domain in which it "
+        "column {name!r} has more than {max_numbers} distinct {what}: give a domain in which it "
         "is binned, such as encode(some rows, bins={{{name!r}: 8}}).domain"
     ),
     empty="the batches are empty: there is nothing to learn the levels from",
@@ -133,8 +135,7 @@ class FileReading:
         self,
         table: TableFile,
         files: Files,
-        domain: Domain | None,
-        bins: Any = None,
+        **options: Unpack[ReadOptions],
     ) -> None:
         names = files.kept_names(table.columns)
         if "" in names:
@@ -144,12 +145,17 @@ class FileReading:
         from jointpmf.data.file_codes import codes_in, learned_domain  # Polars, when it is needed
 
         self.table, self.files, self._codes_in = table, files, codes_in
-        bins = bins(names) if callable(bins) else bins
-        self.domain = learned_domain(table, names, bins or {}) if domain is None else domain
+        self._missing_code = options.get("missing_code")
+        domain, levels = options.get("domain"), options.get("levels")
+        check_missing_code(self._missing_code, domain)
+        if domain is None:
+            bins = options.get("bins") or {}
+            domain = learned_domain(table, names, bins, levels, self._missing_code)
+        self.domain = domain
 
     def batches(self) -> Iterator[WeightedCodes]:
         """Yield the codes of the rows, some at a time, and what they count for."""
-        return self._codes_in(self.table, self.domain, self.files.weights)
+        return self._codes_in(self.table, self.domain, self.files.weights, self._missing_code)
 
 
 class Batches:
@@ -162,13 +168,22 @@ class Batches:
     domain : Domain, optional
         What can happen; by default it is learned in a first reading, which an iterator does not
         allow.
+    levels, missing_code
+        How the tables are read, see `encode`.
     """
 
-    def __init__(self, batches: Any, domain: Domain | None = None) -> None:
+    def __init__(
+        self,
+        batches: Any,
+        domain: Domain | None = None,
+        levels: Any = None,
+        missing_code: Any = None,
+    ) -> None:
+        self._missing_code = missing_code
         self._batches: Iterable[Any] | Callable[[], Iterable[Any]] = batches
         self.is_read_once = isinstance(batches, Iterator)
         self._n_rows: int | None = None
-        self.domain = self._learned_domain() if domain is None else domain
+        self.domain = self._learned_domain(Scales.of(levels)) if domain is None else domain
 
     def _tables(self) -> Iterator[Any]:
         tables = self._batches() if callable(self._batches) else self._batches
@@ -178,28 +193,29 @@ class Batches:
             )
         return iter(tables)
 
-    def _learned_domain(self) -> Domain:
+    def _learned_domain(self, scales: Scales) -> Domain:
         """Return the domain of all batches, which are then read a second time."""
         if self.is_read_once:
             raise JointPMFError(
                 "batches that can be read only once, such as a generator, need a domain: pass "
                 "domain=, or a list of tables, or a function that returns a new generator"
             )
-        collector, n_rows = LevelCollector(_BATCH_LEVELS), 0
+        rules, n_rows = replace(_BATCH_LEVELS, missing_code=self._missing_code), 0
+        collector = LevelCollector(rules)
         for k, table in enumerate(self._tables()):
             try:
                 n_rows += collector.add(table)
             except JointPMFError as error:
                 raise JointPMFError(f"batch {k}: {error}") from None
         self._n_rows = n_rows
-        return collector.domain()
+        return collector.domain(scales)
 
     def batches(self) -> Iterator[WeightedCodes]:
         """Yield the codes of each batch; each row counts for one."""
         n_rows = 0
         for k, table in enumerate(self._tables()):
             try:
-                codes = encode(table, self.domain)
+                codes = encode(table, self.domain, missing_code=self._missing_code)
             except JointPMFError as error:
                 raise JointPMFError(f"batch {k}: {error}") from None
             n_rows += codes.n_rows

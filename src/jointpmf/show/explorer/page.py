@@ -107,7 +107,8 @@ def _variable(variable: Variable, domain: Domain) -> dict[str, Any]:
     described: dict[str, Any] = {"name": variable.name, "levels": texts}
     if not all(type(level) is str for level in variable.levels):
         described["literals"] = [repr(level) for level in variable.levels]
-    if variable.values is not None and {type(level) for level in variable.levels} != {bool}:
+    are_numbers = variable.time is None and {type(level) for level in variable.levels} != {bool}
+    if variable.values is not None and are_numbers:
         described["values"] = variable.values
     codes = range(variable.size)
     if untyped := [code for code in codes if not _is_typed(domain, variable, code, texts[code])]:
