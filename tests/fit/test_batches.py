@@ -32,7 +32,7 @@ def holed(n_rows, seed=0, part=0.15):
 ROWS = holed(4000)
 
 
-FEW = Effort(most_starts=4)
+FEW = Effort(most_starts=2, patience=2)
 """One start of each kind, where many would only take their time."""
 
 SMALL = replace(FEW, sample_rows=400, step_rows=100, block_bytes=(5 + 16) * 300)

@@ -28,7 +28,7 @@ def misfit(pmf):
     return -float(pmf.log_probability(JUDGES).mean())
 
 
-FEW = Effort(most_starts=4)
+FEW = Effort(most_starts=2, patience=2)
 """One start of each kind, where many would only take their time."""
 
 

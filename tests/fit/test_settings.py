@@ -43,11 +43,24 @@ def test_nonsense_is_refused(make, sentence):
         make()
 
 
-def test_a_large_table_gets_few_starts_on_a_part_of_its_rows():
+def test_of_a_large_table_a_part_of_the_rows_is_searched():
     effort = Effort()
-    assert effort.n_starts_and_rows(1000, 10_000, rank=1) == (1, 1000)
-    assert effort.n_starts_and_rows(1000, 10_000, rank=5) == (32, 1000)
-    assert effort.n_starts_and_rows(10**6, 10**8, rank=10) == (3, 19_996)
-    assert effort.n_starts_and_rows(10**6, 10**9, rank=100) == (3, 10_000)
+    assert effort.n_rows_searched(10**6, 10**8, rank=1) == 10**6
+    assert effort.n_rows_searched(1000, 10_000, rank=5) == 1000
+    assert 1000 < effort.n_rows_searched(10**6, 10**8, rank=10) < 10**5
+    assert effort.n_rows_searched(10**6, 10**9, rank=100) == 10_000  # 100 for each component
+    assert effort.n_passes(10**8, 10) < effort.n_passes(10**6, 10)
+
+
+@pytest.mark.parametrize(
+    ("n_starts", "n_distinct", "is_enough"),
+    [(2, 1, False), (3, 1, True), (3, 2, False), (4, 2, False), (5, 2, True), (6, 3, False)],
+)
+def test_the_more_optima_the_more_starts_are_evidence(n_starts, n_distinct, is_enough):
+    assert Effort().is_evidence(n_starts, n_distinct) is is_enough
+
+
+def test_a_sample_for_rows_that_are_not_in_memory():
+    effort = Effort()
     assert effort.sample_size(5) == 50_000
     assert effort.sample_size(10**4) == 1000

@@ -175,7 +175,7 @@ class TestLikelihood:
     @pytest.mark.usefixtures("on_cluster")
     def test_the_bits_do_not_depend_on_who_works(self):
         frame = dd.from_pandas(TABLE, npartitions=GROUP + 1)
-        few = jp.Search(effort=Effort(most_starts=4))
+        few = jp.Search(effort=Effort(most_starts=2, patience=2))
         found = [jp.fit_rows(frame, 3, search=few, max_iter=2, random_state=0)]
         for scheduler in ("sync", "threads"):
             with dask.config.set(scheduler=scheduler):

@@ -10,8 +10,8 @@ from support import oracle
 
 DOMAIN = jp.Domain.of_sizes([4, 2, 5, 3, 4])
 
-FEW = Effort(most_starts=4)
-"""One start of each kind, where many would only take their time."""
+FEW = Effort(most_starts=2, patience=2)
+"""Two starts and few moves, where more would only take their time."""
 
 
 def settings(**options):

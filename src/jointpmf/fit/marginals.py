@@ -193,7 +193,7 @@ def _check_loss(
         raise JointPMFError("smoothing belongs to loss='likelihood'")
     if loss == "gaussian" and all(marginal.noise is None for marginal in marginals):
         raise JointPMFError("loss='gaussian' needs tables with noise=")
-    if search.n_starts != 1:
+    if search.n_starts not in (None, 1):
         raise JointPMFError("n_starts belongs to fits to rows")
     if by_squares and search.n_average is not None:
         raise JointPMFError("n_average belongs to fits by likelihood, not to loss='squares'")

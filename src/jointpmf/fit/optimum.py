@@ -102,7 +102,7 @@ class _Climbs:
     n_passes: int = 0
     """Passes over the rows, of all fits."""
     passes_of_fits: list[int] = field(default_factory=list)
-    """Passes of each fit that began afresh and ran to its end."""
+    """Passes of the fits that began afresh and were not given up."""
 
     @property
     def n_most(self) -> int:
@@ -158,33 +158,26 @@ class _Climbs:
 
     def _fresh_best(self, k: int, loop: Loop) -> tuple[Outcome, str]:
         """Return the better of two fits that begin afresh, and the kind of its start."""
-        best: tuple[Outcome, str] | None = None
+        best: Outcome | None = None
+        best_kind = ""
         for kind, make in fresh_points(self.table, self.fit.rank, k, self.generator):
-            point = make()
-            if point is None or (best is not None and _is_stopped(best[0])):
-                continue
-            found = self._run(point, loop, None if best is None else best[0])
-            if found.status is not Status.BEHIND:
-                self.passes_of_fits.append(_passes(found))
-            if best is None or found.objective < best[0].objective:
-                best = found, kind
+            if (best is None or not _is_stopped(best)) and (point := make()) is not None:
+                better = self._better(best, point, loop)
+                if best is None or better.point is not best.point:
+                    best_kind = kind
+                    self.passes_of_fits.append(_passes(better))
+                best = better
         assert best is not None  # some kinds of points can always be made
-        return best
+        return best, best_kind
 
-    def _better(self, best: Outcome, point: Point, loop: Loop) -> Outcome:
+    def _better(self, best: Outcome | None, point: Point, loop: Loop) -> Outcome:
         """Return the best so far or where a fit from a point ends, whichever is better."""
-        found = self._run(point, loop, best)
-        is_better = found.objective < best.objective
-        if _is_stopped(found):
-            return (found if is_better else best)._replace(status=Status.STOPPED)
-        return found if is_better else best
-
-    def _run(self, point: Point, loop: Loop, rival: Outcome | None) -> Outcome:
-        if rival is not None:
-            loop = replace(loop, rival=rival.objective)
+        if best is not None:
+            loop = replace(loop, rival=best.objective)
         found = self.fit.outcome(self.table, point, loop)
         self.n_passes += _passes(found)
-        return found
+        better = found if best is None or found.objective < best.objective else best
+        return better._replace(status=found.status) if _is_stopped(found) else better
 
     def _loop(self, k: int) -> Loop:
         """Return how long the fits of a climb run, and what is said of them."""
@@ -194,7 +187,7 @@ class _Climbs:
             near = list(self.trials.near_best(self.fit.effort.agreement, relative=True))
             often = {1: "once", 2: "twice"}.get(len(near), f"{len(near)} times")
             stage += f", best {self.trials.best.objective:.4f}, found {often}"
-        return in_stage(replace(loop, tol=max(loop.tol, _SEARCH_TOL), runs=None), stage)
+        return in_stage(replace(loop, tol=max(loop.tol, _SEARCH_TOL)), stage)
 
 
 def _passes(outcome: Outcome) -> int:
@@ -214,10 +207,13 @@ def _finished(fit: EMFit, table: Table, climbs: _Climbs, begun: float) -> Soluti
     best = min(climbs.ends, key=lambda end: end.objective)
     start = climbs.trials.best.start
     assert start is not None
+    is_stopped = climbs.trials.is_stopped
     if climbs.table is table:
+        if is_stopped or best.n_iter >= fit.loop.max_iter:
+            return Solution.of(best, table.domain, start)
         return _continued(fit, table, best, start, begun)
     start = replace(start, n_rows=climbs.table.rows.total)
-    if climbs.trials.is_stopped:
+    if is_stopped:
         here = replace(fit, loop=replace(fit.loop, max_iter=0))
         return here.from_point(table, possible(best.point, table), start, begun=begun)
     found: Solution | None = None
@@ -236,8 +232,6 @@ def _finished(fit: EMFit, table: Table, climbs: _Climbs, begun: float) -> Soluti
 def _continued(fit: EMFit, table: Table, best: Outcome, start: Start, begun: float) -> Solution:
     """Return a fit that goes on where another one ended, with the history of both."""
     n_iter = best.n_iter
-    if _is_stopped(best) or n_iter >= fit.loop.max_iter:
-        return Solution.of(best, table.domain, start)
     loop = replace(fit.loop, max_iter=fit.loop.max_iter - n_iter)
     found = replace(fit, loop=loop).from_point(table, best.point, start, begun=begun)
     lines = [step._replace(iteration=step.iteration + n_iter) for step in found.history[1:]]
