@@ -196,8 +196,9 @@ class TestCurve:
             curve.vlmr("2")
 
     def test_smoothed_fits_are_refused(self):
-        curve = jp.choose_rank(sampled(), [1, 2], n_folds=2, random_state=0, max_iter=5)
-        with pytest.raises(jp.JointPMFError, match="maximum-likelihood fits: use criterion='bic'"):
+        smooth = jp.Likelihood(smoothing=0.1)
+        curve = jp.choose_rank(sampled(), [1, 2], "bic", objective=smooth, random_state=0)
+        with pytest.raises(jp.JointPMFError, match="maximum-likelihood fits: leave smoothing out"):
             curve.vlmr(1)
 
     def test_a_model_too_large_is_said(self):

@@ -72,8 +72,9 @@ def best_optimum(
     )
     if not (told.is_replicated or trials.is_stopped or fit.n_starts == 1):
         logger.warning(
-            "the best optimum was found by only one of %d starts, so there may be a better one: "
-            "try a larger n_starts, another seed or a smaller rank",
+            "the best optimum of rank %d was found by only one of %d starts, so there may be a "
+            "better one: try more starts (n_starts), another seed or a smaller rank",
+            fit.rank,
             told.n_starts,
         )
     return told

@@ -79,4 +79,9 @@ def in_stage(loop: Loop, stage: str) -> Loop:
     if loop.callback is None:
         return loop
     told = loop.callback
-    return replace(loop, callback=lambda step, point: told(step._replace(stage=stage), point))
+
+    def callback(step: Step, point: Point) -> Any:
+        whole = f"{stage}, {step.stage}" if step.stage else stage
+        return told(step._replace(stage=whole), point)
+
+    return replace(loop, callback=callback)

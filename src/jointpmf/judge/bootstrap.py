@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -15,14 +16,18 @@ from jointpmf.domain import MISSING
 from jointpmf.errors import seeded_generator, whole_number
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import checked_loop, progress_bar
-from jointpmf.judge.larger import best_unstopped, enlarged_fits
+from jointpmf.fit.search import Trials
+from jointpmf.fit.solution import Solution
 from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
 from jointpmf.rows.source import Table, check_table
-from jointpmf.solvers.starts.random import mixed, point_of_merged_rows
+from jointpmf.solvers.starts.random import enlarged_point, mixed, point_of_merged_rows
 from jointpmf.threads import interrupts, one_blas_thread
 
 logger = logging.getLogger("jointpmf")
+
+_N_ENLARGED = 3
+"""Fits that begin at the smaller model, each with other components added."""
 
 _FEWEST_TABLES = 19
 """Simulated tables with which a p-value can be as small as 0.05."""
@@ -123,7 +128,7 @@ def bootstrap_test(
     with one_blas_thread:
         fit = EMFit(rank, checked_loop(max_iter, tol, (2000, _TOL)))
         whole = Table.of_codes(codes, weights)
-        small = best_unstopped([fit], whole, generator).pmf
+        small = _best_unstopped([fit], whole, generator).pmf
         statistic = _likelihood_ratio(whole, small, fit, generator)
 
         def compare(simulated: Table) -> None:
@@ -168,7 +173,7 @@ def refitted(pmf: JointPMF, table: Table, generator: np.random.Generator) -> Joi
     """Return the fit to a simulated table that begins near the model that it came from."""
     start = JointPMF.at(mixed(Point.of_pmf(pmf), table.rows.marginal, _LIFT), table.domain)
     fit = EMFit(pmf.rank, checked_loop(None, None, (2000, _TOL)), start=start)
-    return best_unstopped([fit], table, generator).pmf
+    return _best_unstopped([fit], table, generator).pmf
 
 
 def _likelihood_ratio(
@@ -182,8 +187,34 @@ def _likelihood_ratio(
     """
     merged = JointPMF.at(point_of_merged_rows(table.rows, fit.rank, generator), table.domain)
     starts = [replace(fit, start=start), replace(fit, start=merged)]
-    small = best_unstopped(starts, table, generator)
+    small = _best_unstopped(starts, table, generator)
     larger = replace(fit, rank=fit.rank + 1)
-    fits = enlarged_fits(larger, table, small.pmf, generator)
-    large = best_unstopped(fits, table, generator)
+    fits = _enlarged_fits(larger, table, small.pmf, generator)
+    large = _best_unstopped(fits, table, generator)
     return 2 * (small.objective - large.objective) * table.total
+
+
+def _enlarged_fits(
+    fit: EMFit,
+    table: Table,
+    smaller: JointPMF,
+    generator: np.random.Generator,
+) -> list[EMFit]:
+    """Return fits that begin at a smaller model, each with other components added."""
+    point = Point.of_pmf(smaller)
+    starts = [enlarged_point(point, table.rows, fit.rank, generator) for _ in range(_N_ENLARGED)]
+    return [replace(fit, start=JointPMF.at(start, table.domain)) for start in starts]
+
+
+def _best_unstopped(fits: list[EMFit], table: Table, generator: np.random.Generator) -> Solution:
+    """Return the best of several fits; one that someone stopped ends the search."""
+
+    def candidates() -> Iterator[tuple[int, Callable[[], Solution]]]:
+        for k, fit in enumerate(fits):
+            yield k, partial(fit.run, table, generator)
+
+    trials: Trials[int] = Trials(is_tolerant=False)
+    trials.run(candidates())
+    if trials.is_stopped:
+        raise KeyboardInterrupt
+    return trials.best

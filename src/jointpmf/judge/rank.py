@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
@@ -19,9 +20,9 @@ from jointpmf.errors import JointPMFError, one_of, seeded_generator, shown, whol
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import in_stage, progress_bar, watched_loop
 from jointpmf.fit.settings import Likelihood, checked_objective
+from jointpmf.fit.solution import FittedTo
 from jointpmf.fit.validation import Judge, cells_of, drawn_rows, is_fraction, splitter
 from jointpmf.judge.elbow import elbow, gains, separation
-from jointpmf.judge.larger import fit_larger
 from jointpmf.judge.rank_text import curve_text
 from jointpmf.judge.summary import CRITERIA, information_criteria
 from jointpmf.judge.vuong import VLMRTest, VLMRTests, vlmr_test
@@ -29,6 +30,7 @@ from jointpmf.point import Point
 from jointpmf.rows.source import Table, check_table
 from jointpmf.rows.table import Rows, TableRows, log_likelihoods, mean_log_likelihood
 from jointpmf.solvers.jacobian import n_free_parameters
+from jointpmf.solvers.loop import Status
 from jointpmf.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -86,7 +88,10 @@ class RankCurve:
     fold_scores : array of shape (ranks, folds)
         The held-out log-likelihoods of each fold, for comparisons in pairs.
     solutions : tuple of Solution
-        The fit of each rank to all rows, in the order of the scores; `curve[5]` is that of rank 5.
+        The fit of each rank to all rows, in the order of the scores; `curve[5]` is that of rank 5,
+        the same that `fit_rows` returns for this rank and seed.
+    not_replicated : list of int
+        The ranks whose best optimum was found by only one start.
     """
 
     criterion: str
@@ -125,6 +130,11 @@ class RankCurve:
         if math.isnan(best.standard_error):
             return best.rank
         return min(s.rank for s in self.scores if s.score >= best.score - best.standard_error)
+
+    @property
+    def not_replicated(self) -> list[int]:
+        """The ranks whose best optimum was found by only one start, so that it may not be it."""
+        return [found.pmf.rank for found in self.solutions if not found.is_replicated]
 
     @property
     def _ranks(self) -> list[int]:
@@ -169,7 +179,7 @@ class RankCurve:
                 f"the curve has no models of rank {rank} and of a larger one to compare"
             )
         if self._table is None:
-            raise JointPMFError("the test needs maximum-likelihood fits: use criterion='bic'")
+            raise JointPMFError("the test needs maximum-likelihood fits: leave smoothing out")
         return vlmr_test(models[rank], models[larger], *self._table)
 
     def vlmr_tests(self) -> VLMRTests:
@@ -269,7 +279,7 @@ def choose_rank(
     is_held_out = criterion == "validation"
     if not is_held_out and validation is not None:
         raise JointPMFError("what to validate on belongs to criterion='validation'")
-    settings = _checked_settings(objective, is_held_out)
+    settings = _checked_settings(objective)
     codes = encode(table, **checked_options(reading, "choose_rank"))
     weights = checked_weights(sample_weight, codes.n_rows)
     check_table(codes, weights)
@@ -280,11 +290,13 @@ def choose_rank(
     ):
         fit = EMFit(1, loop, settings.smoothing or 0.0, settings.towards or "uniform")
         whole = Table.of_codes(codes, weights)
-        folds = [_Fold(whole)]
+        fits = _Fits(fit, whole, settings, generator)
+        folds: list[_Fold] = []
         if is_held_out:
             n_folds = whole_number(n_folds, "n_folds", 2)
-            folds = list(_folds(whole, validation, n_folds, bool(fit.smoothing), generator))
-        results, solutions = _results(folds, whole, asked, fit, generator, verbose)
+            drawn = deepcopy(generator)  # what fits of all rows draw from stays as it is
+            folds = list(_folds(whole, validation, n_folds, settings.smoothing != 0, drawn))
+        results, solutions = _results(fits, folds, asked, verbose)
     scores = tuple(_score(criterion, codes.domain, same) for same in results)
     if is_held_out and not any(math.isfinite(s.score) for s in scores):
         raise JointPMFError(
@@ -310,12 +322,10 @@ def _with_components(
     return (*described, *scores[len(described) :])
 
 
-def _checked_settings(objective: Any, is_held_out: bool) -> Likelihood:
+def _checked_settings(objective: Any) -> Likelihood:
     settings = checked_objective(objective)
     if not isinstance(settings, Likelihood) or settings.target or settings.bandwidth:
         raise JointPMFError("ranks are compared by a Likelihood without a target or a bandwidth")
-    if settings.smoothing is None and is_held_out:
-        return replace(settings, smoothing=_HELD_OUT_SMOOTHING)
     return settings
 
 
@@ -365,46 +375,67 @@ def _scored(rows: TableRows) -> TableRows:
     return rows
 
 
+@dataclass(frozen=True)
+class _Fits:
+    """How one rank is fitted: to all rows as `fit_rows` does, and to the rows of a fold."""
+
+    fit: EMFit
+    whole: Table
+    settings: Likelihood
+    generator: np.random.Generator
+
+    def of_all_rows(self, rank: int) -> Solution:
+        """Return the fit that `fit_rows` returns for the same rank and seed."""
+        fit = replace(self.fit, rank=rank, loop=in_stage(self.fit.loop, f"rank {rank}"))
+        found = _unstopped(fit.run(self.whole, deepcopy(self.generator)))
+        source = FittedTo("rows", n_rows=self.whole.codes.n_rows)
+        return replace(found, source=source, settings=self.settings)
+
+    def of_fold(self, rank: int, fold: _Fold, k: int) -> _Result:
+        """Return how well a fit to some of the rows does on what was held out."""
+        begin = time.perf_counter()
+        smoothing = self.fit.smoothing
+        if self.settings.smoothing is None:
+            smoothing = _HELD_OUT_SMOOTHING
+        loop = in_stage(self.fit.loop, f"rank {rank}, fold {k + 1}")
+        fit = replace(self.fit, rank=rank, loop=loop, smoothing=smoothing, n_starts=1)
+        found = _unstopped(fit.run(fold.fitted, deepcopy(self.generator)))
+        return _result(found.pmf, fold, time.perf_counter() - begin)
+
+
+def _unstopped(found: Solution) -> Solution:
+    """Return a fit, unless someone stopped it."""
+    if found.status is Status.STOPPED:
+        raise KeyboardInterrupt
+    return found
+
+
 def _results(
-    folds: list[_Fold],
-    whole: Table,
-    ranks: list[int],
-    fit: EMFit,
-    generator: np.random.Generator,
-    verbose: bool,
+    fits: _Fits, folds: list[_Fold], ranks: list[int], verbose: bool
 ) -> tuple[list[list[_Result]], list[Solution]]:
-    """Return the results of every rank on every fold, and the fit of each rank to all rows.
+    """Return the results of every rank, on every fold if there are any, and its fit to all rows.
 
     After Ctrl-C they are those of the ranks that are done.
     """
     done: list[list[_Result]] = []
     solutions: list[Solution] = []
-    is_apart = len(folds) > 1 or folds[0].fitted is not whole
-    total = (len(folds) + is_apart) * len(ranks)
-    with progress_bar("choosing the rank", total, verbose) as advance:
+    with progress_bar("choosing the rank", (len(folds) + 1) * len(ranks), verbose) as advance:
 
-        def grown(table: Table, smaller: Solution | None, rank: int, stage: str) -> Solution:
-            own = replace(fit, rank=rank, loop=in_stage(fit.loop, f"rank {rank}{stage}"))
-            found = fit_larger(own, table, smaller, generator)
+        def noted(rank: int, found: Any) -> Any:
             advance(f"rank {rank}")
             return found
 
-        smaller: list[Solution | None] = [None] * len(folds)
-        last: Solution | None = None
         try:
+            for rank in ranks if folds else ():
+                parts = enumerate(folds)
+                done.append([noted(rank, fits.of_fold(rank, fold, k)) for k, fold in parts])
             for rank in ranks:
-                results = []
-                for k, fold in enumerate(folds):
-                    begin = time.perf_counter()
-                    found = grown(fold.fitted, smaller[k], rank, f", fold {k + 1}")
-                    smaller[k] = found
-                    results.append(_result(found.pmf, fold, time.perf_counter() - begin))
-                done.append(results)
-                if not is_apart:
-                    solutions.append(found)
-            for rank in ranks if is_apart else ():
-                last = grown(whole, last, rank, "")
-                solutions.append(last)
+                begin = time.perf_counter()
+                found = noted(rank, fits.of_all_rows(rank))
+                if not folds:
+                    seconds = time.perf_counter() - begin
+                    done.append([_result(found.pmf, _Fold(fits.whole), seconds)])
+                solutions.append(found)
         except KeyboardInterrupt:
             if not done:
                 raise

@@ -28,6 +28,9 @@ def curve_text(curve: RankCurve) -> str:
         )
     if curve.elbow is not None:
         lines.append(f"elbow of fitted: rank {curve.elbow}")
+    if curve.not_replicated:
+        ranks = ", ".join(map(str, curve.not_replicated))
+        lines.append(f"best optimum found by only one start: rank {ranks}")
     return "\n".join(lines)
 
 
