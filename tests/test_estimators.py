@@ -171,12 +171,12 @@ class TestPartialFit:
         with pytest.raises(jp.JointPMFError, match="fit takes a table of Dask"):
             self.model().partial_fit(frame)
 
-    @pytest.mark.parametrize("smoothing", [None, 0.0])
+    @pytest.mark.parametrize("smoothing", [None, 0.1])
     def test_later_calls_are_steps_as_in_plain_numpy(self, smoothing):
         rows, weights = coded(200), np.random.default_rng(1).random(200) + 0.5
         model = self.model(smoothing=smoothing).partial_fit(rows[:80], sample_weight=weights[:80])
         by_hand = oracle.StepwiseEM(
-            rows[:80], weights[:80], model.pmf_, 0.1 if smoothing is None else 0.0, "marginal"
+            rows[:80], weights[:80], model.pmf_, smoothing or 0.0, "uniform"
         )
         for n_steps, (begin, end) in enumerate([(80, 150), (150, 151), (151, 200)], start=1):
             model.partial_fit(rows[begin:end], sample_weight=weights[begin:end])

@@ -19,7 +19,7 @@ class TestSeveralFits:
         assert solution.objective == pytest.approx(cost(solution.pmf, ROWS))
 
     def test_one_fit_records_no_restarts(self):
-        assert fit(max_iter=1).restarts == ()
+        assert fit(start="random", max_iter=1).restarts == ()
 
     def test_a_failing_start_is_recorded_and_not_fatal(self, monkeypatch, caplog):
         wrapped = failing(starts.point_at_rows, [], {2})

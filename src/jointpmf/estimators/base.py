@@ -21,7 +21,6 @@ from jointpmf.fit.settings import (
     Objective,
     Search,
     checked_objective,
-    default_smoothing,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
         bins: Bins | str | None = "auto",
         levels: Levels | None = None,
         missing_values: Any = np.nan,
-        n_starts: int = 1,
+        n_starts: int | None = None,
         max_iter: int | None = None,
         tol: float | None = None,
         random_state: Any = None,
@@ -141,27 +140,19 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
             objective=objective,
             search=Search(n_starts=self.n_starts),
             max_iter=self.max_iter,
-            tol=self._tol,
+            tol=self.tol,
             sample_weight=weights,
             random_state=seed_of(self.random_state),
             verbose=self.verbose,
             levels=levels,
         )
 
-    @property
-    def _tol(self) -> float | None:
-        """The improvement below which a fit has converged; a given rank is not fitted further."""
-        return 1e-8 if self.tol is None and not isinstance(self.rank, str) else self.tol
-
     def _checked_objective(self) -> Objective:
-        """Return the objective, with what the estimators smooth by default."""
+        """Return the objective, with the smoothing that was asked for."""
         objective = checked_objective(self.objective)
-        if isinstance(objective, Coupled):
+        if isinstance(objective, Coupled) or self.smoothing is None:
             return objective
-        smoothing = objective.smoothing if self.smoothing is None else self.smoothing
-        if smoothing is None and not isinstance(self.rank, str):
-            smoothing = default_smoothing()
-        return replace(objective, smoothing=smoothing, towards=objective.towards or "marginal")
+        return replace(objective, smoothing=self.smoothing)
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Return a table as it is, or anything else as an array, after scikit-learn's checks."""

@@ -48,8 +48,8 @@ class PMFEstimator(PMFBase):
     objective : {"likelihood", "marginals"}, Likelihood or Coupled
         How to fit, see `fit_rows`.
     smoothing : float or None
-        Pseudo-counts per level and component, on average, towards the marginals. By default 0.1
-        for a given rank, and for a chosen rank the better of 0.1 and 1.
+        Pseudo-counts per level and component, on average. As in `fit_rows`, by default 0 for a
+        given rank, and for a chosen rank the better of 0.1 and 1.
     bins : "auto", int, mapping of name to int or edges, or None
         How to cut columns of numbers or times; a single number is for those with more than 20 of
         them, and by default it grows with the number of rows.
@@ -58,11 +58,11 @@ class PMFEstimator(PMFBase):
     missing_values : number or text
         What means missing besides None, NaN, NaT and NA, which always do. In particular −1 is a
         number like any other unless it is given here.
-    n_starts : int
-        For a given rank: how often to fit, each time from another start.
+    n_starts : int, optional
+        For a given rank: from how many starts to fit; by default from as many as it takes to find
+        the best optimum again.
     max_iter, tol : int, float, optional
-        Budget of iterations, and the improvement below which a fit has converged, as in `fit_rows`;
-        for a given rank the tolerance is 1e-8 by default.
+        Budget of iterations, and the improvement below which a fit has converged, as in `fit_rows`.
     random_state : int, RandomState or None
         The same seed gives the same bits.
     verbose : bool
@@ -170,8 +170,8 @@ class PMFEstimator(PMFBase):
         objective = self._checked_objective()
         assert isinstance(objective, Likelihood)
         rank = whole_number(self.rank, "the rank", 1)
-        loop = checked_loop(self.max_iter, self._tol, (2000, 1e-10))
-        return EMFit(rank, loop, objective.smoothing or 0.0, objective.towards or "marginal")
+        loop = checked_loop(self.max_iter, self.tol, (2000, 1e-10))
+        return EMFit(rank, loop, objective.smoothing or 0.0, objective.towards or "uniform")
 
     def _learned_by_workers(self, X: Any, engine: str, sample_weight: Any) -> Self:
         """Fit the joint of the columns of a Dask or Spark DataFrame, as they are."""

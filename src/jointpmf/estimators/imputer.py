@@ -59,7 +59,7 @@ class PMFImputer(TransformerMixin, PMFBase):  # type: ignore[misc]
         bins: Bins | str | None = "auto",
         levels: Levels | None = None,
         missing_values: Any = np.nan,
-        n_starts: int = 1,
+        n_starts: int | None = None,
         max_iter: int | None = None,
         tol: float | None = None,
         random_state: Any = None,

@@ -27,6 +27,7 @@ from jointpmf.rows.table import log_likelihoods
 from jointpmf.solvers.loop import Loop, Outcome, Status
 from jointpmf.solvers.starts.moves import crossed, moved
 from jointpmf.solvers.starts.random import point_at_rows
+from jointpmf.threads import interrupts
 
 if TYPE_CHECKING:
     from jointpmf.fit.likelihood import EMFit
@@ -104,6 +105,10 @@ class _Climbs:
     """Passes over the rows, of all fits."""
     passes_of_fits: list[int] = field(default_factory=list)
     """Passes of the fits that began afresh and were not given up."""
+    _best: Outcome | None = None
+    """The best of the climb that is going on."""
+    _kind: str = ""
+    """The kind of point that this climb began at."""
 
     @property
     def n_most(self) -> int:
@@ -140,45 +145,58 @@ class _Climbs:
 
     def _climb(self, k: int) -> Solution:
         """Return the best that one start and moves from there lead to."""
-        rows, rank = self.table.rows, self.fit.rank
-        loop = self._loop(k)
-        best, kind = self._fresh_best(k, loop)
-        n_moves = n_vain = 0
-        while n_vain < (self.fit.effort.patience if rank > 1 else 0) and not _is_stopped(best):
-            point = moved(best.point, rows, n_moves, self.generator)
-            better = self._better(best, point, loop)
-            n_vain = 0 if _is_gain(best, better) else n_vain + 1
-            n_moves, best = n_moves + 1, better
-            if self._is_used_up and self.ends:
-                break
-        for other in sorted(self.ends, key=lambda end: end.objective)[:_MOST_CROSSED]:
-            if not _is_stopped(best) and (_is_gain(other, best) or _is_gain(best, other)):
-                best = self._better(best, crossed(best.point, other.point, rows), loop)
-        self.ends.append(best)
-        return Solution.of(best, rows.domain, Start(kind))
+        self._best, self._kind = None, ""
+        try:
+            with interrupts():
+                self._improve(k, self._loop(k))
+        except KeyboardInterrupt:
+            if self._best is None:
+                raise
+            self._best = self._best._replace(status=Status.STOPPED)
+        self.ends.append(self._summit)
+        return Solution.of(self._summit, self.table.domain, Start(self._kind))
 
-    def _fresh_best(self, k: int, loop: Loop) -> tuple[Outcome, str]:
-        """Return the better of two fits that begin afresh, and the kind of its start."""
-        best: Outcome | None = None
-        best_kind = ""
+    def _improve(self, k: int, loop: Loop) -> None:
+        """Begin afresh, make moves until several are in vain, and cross with earlier climbs."""
+        rows, effort = self.table.rows, self.fit.effort
         for kind, make in fresh_points(self.table, self.fit.rank, k, self.generator):
-            if (best is None or not _is_stopped(best)) and (point := make()) is not None:
-                better = self._better(best, point, loop)
-                if best is None or better.point is not best.point:
-                    best_kind = kind
-                    self.passes_of_fits.append(_passes(better))
-                best = better
-        assert best is not None  # some kinds of points can always be made
-        return best, best_kind
+            if not self._is_stopped and (point := make()) is not None:
+                self._try(point, loop, kind)
+        n_moves = n_vain = 0
+        n_most = effort.patience if self.fit.rank > 1 else 0
+        while n_vain < n_most and not self._is_stopped and not (self.ends and self._is_used_up):
+            before = self._summit
+            self._try(moved(before.point, rows, n_moves, self.generator), loop)
+            n_vain = 0 if _is_ahead(self._summit, before) else n_vain + 1
+            n_moves += 1
+        for end in sorted(self.ends, key=lambda end: end.objective)[:_MOST_CROSSED]:
+            best = self._summit
+            if not self._is_stopped and (_is_ahead(end, best) or _is_ahead(best, end)):
+                self._try(crossed(best.point, end.point, rows), loop)
 
-    def _better(self, best: Outcome | None, point: Point, loop: Loop) -> Outcome:
-        """Return the best so far or where a fit from a point ends, whichever is better."""
+    def _try(self, point: Point, loop: Loop, kind: str = "") -> None:
+        """Fit from a point, and keep it if it is the best of this climb."""
+        best = self._best
         if best is not None:
             loop = replace(loop, rival=best.objective)
         found = self.fit.outcome(self.table, point, loop)
         self.n_passes += _passes(found)
-        better = found if best is None or found.objective < best.objective else best
-        return better._replace(status=found.status) if _is_stopped(found) else better
+        if best is None or found.objective < best.objective:
+            self._best = found
+            if kind:
+                self._kind = kind
+                self.passes_of_fits.append(_passes(found))
+        elif found.status is Status.STOPPED:
+            self._best = best._replace(status=Status.STOPPED)
+
+    @property
+    def _summit(self) -> Outcome:
+        assert self._best is not None  # some kinds of points can always be made
+        return self._best
+
+    @property
+    def _is_stopped(self) -> bool:
+        return self._best is not None and self._best.status is Status.STOPPED
 
     def _loop(self, k: int) -> Loop:
         """Return how long the fits of a climb run, and what is said of them."""
@@ -195,12 +213,8 @@ def _passes(outcome: Outcome) -> int:
     return 2 * outcome.n_iter + 1
 
 
-def _is_stopped(outcome: Outcome) -> bool:
-    return outcome.status is Status.STOPPED
-
-
-def _is_gain(before: Outcome, after: Outcome) -> bool:
-    return after.objective < before.objective - _GAIN * abs(before.objective)
+def _is_ahead(one: Outcome, other: Outcome) -> bool:
+    return one.objective < other.objective - _GAIN * abs(other.objective)
 
 
 def _finished(fit: EMFit, table: Table, climbs: _Climbs, begun: float) -> Solution:
@@ -246,7 +260,7 @@ def _distinct(climbs: _Climbs) -> Iterator[Outcome]:
     yield best
     logs = log_likelihoods(rows, best.point)
     for before, end in pairwise(ends):
-        if n_distinct == _MOST_DISTINCT or not _is_gain(end, before):
+        if n_distinct == _MOST_DISTINCT or not _is_ahead(before, end):
             continue
         behind = logs - log_likelihoods(rows, end.point)
         mean = float(rows.weights @ behind) / rows.total

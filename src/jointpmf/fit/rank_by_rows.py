@@ -18,7 +18,7 @@ from jointpmf.data.codes import Codes
 from jointpmf.domain import MISSING
 from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials, concluded
-from jointpmf.fit.settings import Likelihood, Search, default_smoothing, emphasis_of
+from jointpmf.fit.settings import Likelihood, Search, emphasis_of
 from jointpmf.fit.solution import Solution, Start
 from jointpmf.mixing import average
 from jointpmf.point import Point
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from jointpmf.fit.likelihood import EMFit
     from jointpmf.fit.validation import Judge, Splitter
 
-_SMOOTHINGS = (default_smoothing(), 1.0)
+_SMOOTHINGS = (0.1, 1.0)
 """Smoothing that is tried: more of it where that is better than less."""
 
 _N_TRIED = ((20_000, 10), (100_000, 3))

@@ -95,11 +95,6 @@ class Coupled:
 Objective = Likelihood | Coupled
 
 
-def default_smoothing() -> float:
-    """Return the smoothing of estimators, which `rank="auto"` tries first too."""
-    return 0.1
-
-
 def emphasis_of(n_others: int) -> int:
     """Return how often a target counts beside some other variables: for half of them.
 

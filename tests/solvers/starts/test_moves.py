@@ -1,0 +1,73 @@
+"""Moves from an optimum: feasible, nothing impossible, another point, and the same for a seed."""
+
+import numpy as np
+import pytest
+
+import jointpmf as jp
+from jointpmf.data.codes import Codes
+from jointpmf.point import Point
+from jointpmf.rows.table import Rows, log_likelihoods
+from jointpmf.solvers.starts.moves import crossed, moved
+from support import oracle
+from support.feasibility import is_feasible
+
+
+def rows_and_point(rank, seed=0):
+    """Return a table, and a model of it with zeros."""
+    generator = np.random.default_rng(seed)
+    domain = oracle.random_domain(generator, 4)
+    table = oracle.random_table(generator, domain, 60, 0.3)
+    table[0] = 0
+    rows = Rows.of_codes(Codes(domain, table))
+    corners = [np.eye(size)[:, generator.integers(size, size=rank)] for size in domain.sizes]
+    return rows, Point(generator.dirichlet(np.ones(rank)), np.concatenate(corners))
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3, 5])
+@pytest.mark.parametrize("k", range(4))
+def test_a_move_leads_elsewhere_and_all_rows_can_happen(rank, k):
+    rows, point = rows_and_point(rank)
+    before = point.weights.copy(), point.factors.copy()
+    found = moved(point, rows, k, np.random.default_rng(0))
+    assert is_feasible(rows.domain, found.weights, found.factors)
+    assert np.isfinite(log_likelihoods(rows, found)).all()
+    assert not np.allclose(found.factors, point.factors)
+    np.testing.assert_array_equal(point.weights, before[0])
+    np.testing.assert_array_equal(point.factors, before[1])
+    again = moved(point, rows, k, np.random.default_rng(0))
+    np.testing.assert_array_equal(found.factors, again.factors)
+
+
+def test_one_move_in_two_is_noise_everywhere_and_the_others_are_about_some_components():
+    rows, point = rows_and_point(5)
+    n_moved = []
+    for k in range(4):
+        found = moved(point, rows, k, np.random.default_rng(1))
+        # what stays where it is only gets a part of the marginals
+        kept = 0.98 * point.factors + 0.02 * rows.marginal[:, None]
+        n_moved.append(int((np.abs(found.factors - kept) > 1e-9).any(axis=0).sum()))
+    assert n_moved[0] == n_moved[2] == 5
+    assert (n_moved[1], n_moved[3]) == (2, 1)
+
+
+@pytest.mark.parametrize("rank", [2, 4])
+def test_two_points_are_crossed_to_one_of_the_same_rank(rank):
+    rows, point = rows_and_point(rank)
+    _, other = rows_and_point(rank, seed=1)
+    other = Point(other.weights, np.roll(point.factors, 1, axis=1))
+    found = crossed(point, other, rows)
+    assert is_feasible(rows.domain, found.weights, found.factors)
+    assert len(found.weights) == rank
+    assert np.isfinite(log_likelihoods(rows, found)).all()
+
+
+def test_a_good_component_of_each_is_kept():
+    """One point knows two of three kinds of rows, the other the third."""
+    kinds = np.array([[0, 0, 0, 0], [1, 1, 1, 1], [2, 2, 2, 2]])
+    domain = jp.Domain.of_sizes([3] * 4)
+    rows = Rows.of_codes(Codes(domain, kinds.repeat(50, axis=0)))
+    block = np.tile(np.eye(3), (4, 1))
+    first = Point(np.full(3, 1 / 3), block[:, [0, 1, 1]])
+    second = Point(np.full(3, 1 / 3), block[:, [0, 2, 2]])
+    found = crossed(first, second, rows)
+    assert sorted(found.factors[:3].argmax(axis=0).tolist()) == [0, 1, 2]
