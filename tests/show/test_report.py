@@ -178,8 +178,8 @@ class TestNumbers:
             assert tally.log_likelihood == pytest.approx(pmf.log_probability(codes).sum())
             told = jp.summary(pmf, codes)
             assert tally.sharpness == pytest.approx(told.relative_entropy)
-            np.testing.assert_allclose(tally.by_posterior, told.sizes.by_posterior[0])
-            np.testing.assert_allclose(tally.by_component, told.sizes.by_component[0])
+            np.testing.assert_allclose(tally.components.by_posterior, told.sizes.by_posterior[0])
+            np.testing.assert_allclose(tally.components.by_component, told.sizes.by_component[0])
         one, other = (comparison(Subject(pmf, {}), tally) for tally in (whole, parts))
         assert one == other
 
@@ -551,8 +551,12 @@ class TestWeights:
         assert weighted.weight == repeated.weight
         assert weighted.log_likelihood == pytest.approx(repeated.log_likelihood)
         assert weighted.sharpness == pytest.approx(repeated.sharpness)
-        np.testing.assert_allclose(weighted.by_posterior, repeated.by_posterior)
-        np.testing.assert_allclose(weighted.by_component, repeated.by_component)
+        np.testing.assert_allclose(
+            weighted.components.by_posterior, repeated.components.by_posterior
+        )
+        np.testing.assert_allclose(
+            weighted.components.by_component, repeated.components.by_component
+        )
         assert weighted.typical_probability == pytest.approx(repeated.typical_probability)
         one, other = (comparison(Subject(pmf, {}), tally) for tally in (weighted, repeated))
         assert [m[:4] for m in one.misfits] == [m[:4] for m in other.misfits]

@@ -194,7 +194,7 @@ def classes(
                 if write is not None:
                     write(batch)
     place = output or "stdout"
-    content = {"rows": rows.n_rows, "components": rows.sizes(), "output": output}
+    content = {"rows": rows.n_rows, "components": rows.components.sizes(), "output": output}
     sentence = f"{rows.n_rows} rows written to {place}."
     if output is None and not as_json:
         console().print(rows.size_table())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.data.codes import Codes
-from jointpmf.judge.summary import relative_entropy
+from jointpmf.judge.posteriors import ComponentTally
 from jointpmf.threads import row_blocks
 
 if TYPE_CHECKING:
@@ -54,11 +54,8 @@ def elbow(ranks: Sequence[int], heights: Sequence[float]) -> int | None:
 
 def separation(pmf: JointPMF, rows: TableRows) -> float:
     """Return how well components separate (eq. 24), from some rows at a time to save memory."""
-    columns, parts, totals = rows.columns, [], []
+    columns, tally = rows.columns, ComponentTally(pmf)
     for begin, end in row_blocks(len(rows)):
-        weights = rows.weights[begin:end]
-        if weights.any():
-            some = Codes(pmf.domain, columns[:, begin:end].T)
-            parts.append(relative_entropy(pmf.responsibilities(some), weights))
-            totals.append(weights.sum())
-    return float(np.average(parts, weights=totals))
+        some = Codes(pmf.domain, columns[:, begin:end].T)
+        tally.add(pmf.responsibilities(some), rows.weights[begin:end])
+    return tally.relative_entropy

@@ -33,4 +33,15 @@ def shares_text(shares: Iterable[float]) -> list[str]:
     >>> shares_text([0.5, 0.0001, float("nan")])
     ['50.0 %', '0.0 %', '–']
     """
-    return ["–" if share != share else f"{100 * share:.1f} %" for share in shares]
+    return [share_text(share) for share in shares]
+
+
+def share_text(share: float) -> str:
+    """Return a percentage with one decimal, or a dash where it is not known.
+
+    Examples
+    --------
+    >>> share_text(0.125), share_text(float("nan"))
+    ('12.5 %', '–')
+    """
+    return "–" if share != share else f"{100 * share:.1f} %"

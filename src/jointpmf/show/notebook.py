@@ -163,10 +163,7 @@ def summary_html(summary: Summary) -> str:
     pmf = summary.pmf
     n_shown = min(pmf.rank, _COMPONENTS)
     rows: list[list[object]] = [
-        ["weight", *shares_text(pmf.weights[:n_shown])],
-        ["by posterior", *shares_text(summary.sizes.by_posterior[0, :n_shown])],
-        ["by most likely", *shares_text(summary.sizes.by_component[0, :n_shown])],
-        ["mean posterior", *shares_text(summary.classification.diagonal()[:n_shown])],
+        [name, *shares_text(shares[:n_shown])] for name, shares in summary.told_sizes.items()
     ]
     for variable, factor in zip(pmf.domain.variables[:_PROFILED], pmf.factors, strict=False):
         rows += _profile_rows(variable, [shares_text(row[:n_shown]) for row in factor[:_LEVELS]])

@@ -13,7 +13,7 @@ from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING
 from jointpmf.errors import JointPMFError
 from jointpmf.evidence import posterior_of_rows
-from jointpmf.judge.summary import component_entropies
+from jointpmf.judge.posteriors import ComponentTally
 from jointpmf.marginals.counts import MarginalCounts
 from jointpmf.show.report.comparison import compared_pairs
 
@@ -48,14 +48,13 @@ class Tally:
         self.n_unknown = 0
         """Cells whose level the model does not know, which count as missing."""
         self.is_weighted = False
-        self.weight = self.weight_seen = 0.0
-        """Total weight of the rows with an observed cell, and of those that are possible."""
+        self.weight = 0.0
+        """Total weight of the rows with an observed cell."""
         self.first_impossible: int | None = None
         self.log_likelihood = 0.0
         """Of the possible rows with an observed cell."""
-        self.entropy = 0.0
-        """Of the responsibilities of those rows, summed by weight."""
-        self._posterior, self._assigned = np.zeros(pmf.rank), np.zeros(pmf.rank)
+        self.components = ComponentTally(pmf)
+        """How large and how clear the components are, by those rows."""
 
     @classmethod
     def of_table(
@@ -101,23 +100,8 @@ class Tally:
         self.n_impossible += int((~is_possible).sum())
         counts = is_possible & is_seen & (weights > 0)
         self.weight += float(weights[is_seen].sum())
-        self.weight_seen += float(weights[counts].sum())
         self.log_likelihood += float(weights[counts] @ logs[counts])
-        self.entropy += float(weights[counts] @ component_entropies(posterior[counts]))
-        self._posterior += weights[counts] @ posterior[counts]
-        self._assigned += np.bincount(
-            posterior[counts].argmax(axis=1), weights[counts], minlength=self.pmf.rank
-        )
-
-    @property
-    def by_posterior(self) -> np.ndarray:
-        """The share of each component among the possible rows: the mean of their posteriors."""
-        return self._posterior / self.weight_seen
-
-    @property
-    def by_component(self) -> np.ndarray:
-        """The share of those rows whose most likely component each is."""
-        return self._assigned / self.weight_seen
+        self.components.add(posterior[counts], weights[counts])
 
     @property
     def n_observed(self) -> int:
@@ -137,9 +121,9 @@ class Tally:
     @property
     def sharpness(self) -> float | None:
         """How clearly rows belong to one component: 1 is certain, 0 not at all; None at rank 1."""
-        if self.pmf.rank == 1 or not self.weight_seen:
+        if self.pmf.rank == 1 or not self.components.total:
             return None
-        return 1 - self.entropy / (self.weight_seen * math.log(self.pmf.rank))
+        return self.components.relative_entropy
 
     @property
     def typical_probability(self) -> tuple[float, float] | None:
