@@ -10,7 +10,7 @@ import numpy as np
 
 from jointpmf.data.codes import Codes
 from jointpmf.judge.posteriors import ComponentTally
-from jointpmf.threads import row_blocks
+from jointpmf.threads import one_blas_thread, row_blocks
 
 if TYPE_CHECKING:
     from jointpmf.pmf import JointPMF
@@ -55,7 +55,8 @@ def elbow(ranks: Sequence[int], heights: Sequence[float]) -> int | None:
 def separation(pmf: JointPMF, rows: TableRows) -> float:
     """Return how well components separate (eq. 24), from some rows at a time to save memory."""
     columns, tally = rows.columns, ComponentTally(pmf)
-    for begin, end in row_blocks(len(rows)):
-        some = Codes(pmf.domain, columns[:, begin:end].T)
-        tally.add(pmf.responsibilities(some), rows.weights[begin:end])
+    with one_blas_thread:  # the same bits for any number of threads
+        for begin, end in row_blocks(len(rows)):
+            some = Codes(pmf.domain, columns[:, begin:end].T)
+            tally.add(pmf.responsibilities(some), rows.weights[begin:end])
     return tally.relative_entropy
