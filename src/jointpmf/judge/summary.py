@@ -17,7 +17,7 @@ from jointpmf.errors import JointPMFError, shown
 from jointpmf.fit.solution import Solution
 from jointpmf.judge.posteriors import ComponentTally, most_likely, posterior_frame
 from jointpmf.judge.sizes import labels_and_codes, sizes_in
-from jointpmf.judge.text import aligned, shares_text
+from jointpmf.judge.text import aligned, rows_text, shares_text
 from jointpmf.pmf import JointPMF
 from jointpmf.solvers.jacobian import n_free_parameters
 
@@ -53,14 +53,14 @@ def information_criteria(
 
 
 def criterion_name(criterion: str) -> str:
-    """Return an information criterion by the name that people know it by.
+    """Return an information criterion by the name that people know it by; others are as they are.
 
     Examples
     --------
-    >>> criterion_name("abic")
-    'aBIC'
+    >>> criterion_name("abic"), criterion_name("validation")
+    ('aBIC', 'validation')
     """
-    return _NAMES[criterion]
+    return _NAMES.get(criterion, criterion)
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class Summary:
             lines.append([variable.name] + [""] * pmf.rank)
             for level, row in zip(variable.levels, factor, strict=True):
                 lines.append([f"  {level}", *shares_text(row)])
-        rows = f"{self.n_rows:g} rows, rank {pmf.rank}, {self.n_parameters} parameters"
+        rows = f"{rows_text(self.n_rows)} rows, rank {pmf.rank}, {self.n_parameters} parameters"
         criteria = "  ".join(f"{label} {value:.2f}" for label, value in self.criteria.items())
         return "\n".join(
             [

@@ -25,6 +25,17 @@ def aligned(lines: Sequence[Sequence[str]], gap: str = " ") -> list[str]:
     ]
 
 
+def rows_text(rows: float) -> str:
+    """Return how many rows there are, or the sum of their weights.
+
+    Examples
+    --------
+    >>> rows_text(1234567.0), rows_text(118.25)
+    ('1,234,567', '118.25')
+    """
+    return f"{rows:,.0f}" if float(rows).is_integer() else f"{rows:,.6g}"
+
+
 def shares_text(shares: Iterable[float]) -> list[str]:
     """Return percentages that line up in a column: all with one decimal, however small.
 

@@ -22,7 +22,7 @@ from jointpmf.show.html import (
     paragraph,
     scroller,
 )
-from jointpmf.show.text import count_text, percent
+from jointpmf.show.text import amount_text, count_text, percent
 
 if TYPE_CHECKING:
     from jointpmf.domain import Variable
@@ -68,11 +68,11 @@ def _criteria(found: Findings) -> Iterator[tuple[object, object]]:
     tally = found.tally
     if tally is None or tally.n_impossible or not tally.weight:
         return
-    yield "Log-likelihood", f"{tally.log_likelihood:,.2f}".replace("-", "−")
+    yield "Log-likelihood", amount_text(tally.log_likelihood)
     yield "Free parameters", f"{found.n_parameters:,}"
     criteria = information_criteria(tally.log_likelihood, found.n_parameters, tally.weight)
     for name, criterion in criteria.items():
-        yield criterion_name(name), f"{criterion:,.2f}".replace("-", "−")
+        yield criterion_name(name), amount_text(criterion)
     if tally.sharpness is not None:
         yield "Relative entropy (entropy R²)", f"{tally.sharpness:.3f}"
 

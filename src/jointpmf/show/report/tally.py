@@ -10,14 +10,15 @@ import numpy as np
 
 from jointpmf.data.codes import Codes, checked_weights
 from jointpmf.data.encode import encode
-from jointpmf.domain import MISSING
 from jointpmf.errors import JointPMFError
 from jointpmf.evidence import posterior_of_rows
 from jointpmf.judge.posteriors import ComponentTally
 from jointpmf.marginals.counts import MarginalCounts
+from jointpmf.rows.distinct import DistinctRows
 from jointpmf.show.report.comparison import compared_pairs
 
 if TYPE_CHECKING:
+    from jointpmf.judge.goodness import Goodness
     from jointpmf.pmf import JointPMF
 
 
@@ -32,12 +33,19 @@ class Tally:
         The marginals to count, for the comparison with the model's.
     max_numbers : int
         Numbers that are in memory at a time for the responsibilities of rows.
+    most_cells : int
+        Cells of distinct rows that are kept with how often they occur. In a table of more, whole
+        rows are not compared with the model.
     """
 
     def __init__(
-        self, pmf: JointPMF, subsets: Sequence[Sequence[str]] = (), max_numbers: int = 2**22
+        self,
+        pmf: JointPMF,
+        subsets: Sequence[Sequence[str]] = (),
+        max_numbers: int = 2**22,
+        most_cells: int = 2**22,
     ) -> None:
-        self.pmf, self.max_numbers = pmf, max_numbers
+        self.pmf, self.max_numbers, self.distinct = pmf, max_numbers, DistinctRows(most_cells)
         self._factors = np.concatenate([np.zeros((0, pmf.rank)), *pmf.factors])
         self.counts = MarginalCounts(pmf.domain, subsets)
         self.levels = [np.zeros(size) for size in pmf.domain.sizes]
@@ -78,10 +86,11 @@ class Tally:
             self.counts.add(codes, weights)
         for n, size in enumerate(codes.domain.sizes):
             column = codes.columns[n]
-            is_observed = column != MISSING
+            is_observed = column >= 0
             counted = None if weights is None else weights[is_observed]
             self.levels[n] += np.bincount(column[is_observed], counted, minlength=size)
             self.n_cells[n] += is_observed.sum()
+        self.distinct.add(codes, weights)
         if weights is None:
             weights = np.ones(codes.n_rows)
         size = max(self.max_numbers // max(self.pmf.rank, len(self.pmf.domain)), 1)
@@ -89,10 +98,17 @@ class Tally:
             part = slice(begin, begin + size)
             self._add_rows(Codes(codes.domain, codes.array[part]), weights[part])
 
+    def goodness(self) -> Goodness | None:
+        """Return how well whole rows fit the model; None if there are too many to compare."""
+        from jointpmf.judge.goodness import goodness_of_fit
+
+        rows = self.distinct.whole()
+        return None if rows is None else goodness_of_fit(self.pmf, *rows, has_pairs=False)
+
     def _add_rows(self, codes: Codes, weights: np.ndarray) -> None:
         posterior, logs = posterior_of_rows(codes, self.pmf.weights, self._factors)
         is_possible = (logs > -np.inf) | (weights == 0)  # rows of weight 0 do not count
-        is_seen = (codes.array != MISSING).any(axis=1)
+        is_seen = (codes.array >= 0).any(axis=1)
         if self.first_impossible is None and not is_possible.all():
             self.first_impossible = self.n_rows + int(is_possible.argmin())
         self.n_rows += codes.n_rows
