@@ -274,6 +274,7 @@ def info(model: Model, as_json: Json = False) -> None:
     if as_json:
         content = {
             "rank": len(found.weights),
+            "components": found.component_names,
             "variables": [variable_for_json(variable) for variable in found.domain],
             "about": found.about,
         }
@@ -284,5 +285,7 @@ def info(model: Model, as_json: Json = False) -> None:
     table = plain_table("fitted", "")
     for key, text in (found.about or {"rank": str(len(found.weights))}).items():
         table.add_row(key, Text(text))
+    if found.component_names is not None:
+        table.add_row("components", Text(", ".join(found.component_names)))
     where.print()
     where.print(table)

@@ -127,10 +127,11 @@ def _in_memory(reading: FileReading, room: Room) -> Iterator[Table]:
 
 
 def _chosen(curve: RankCurve, table: Table, objective: jp.Likelihood) -> jp.Solution:
-    """Return the fit of the best rank of a curve, with what was fitted."""
+    """Return the fit of the best rank of a curve, largest component first, with what was fitted."""
     found = curve[curve.rank]
     source = found.source or FittedTo("rows", n_rows=table.codes.n_rows)
-    return replace(found, source=source, settings=found.settings or objective)
+    settings = found.settings or objective
+    return replace(found, pmf=found.pmf.reordered(), source=source, settings=settings)
 
 
 def fit_published(

@@ -13,7 +13,7 @@ from jointpmf.data.codes import Codes
 from jointpmf.data.file_codes import Batched, weighted_batches
 from jointpmf.data.table_files import open_table
 from jointpmf.errors import JointPMFError
-from jointpmf.rows.reading import WeightedCodes, joined
+from jointpmf.rows.weighted import WeightedCodes, joined
 from jointpmf.show.report.comparison import compared_pairs
 from jointpmf.show.report.findings import Findings, findings_of
 from jointpmf.show.report.tally import Tally

@@ -14,7 +14,7 @@ from jointpmf.errors import JointPMFError
 from jointpmf.evidence import posterior_of_rows
 from jointpmf.judge.posteriors import ComponentTally
 from jointpmf.marginals.counts import MarginalCounts
-from jointpmf.rows.distinct import DistinctRows
+from jointpmf.rows.weighted import DistinctRows
 from jointpmf.show.report.comparison import compared_pairs
 
 if TYPE_CHECKING:

@@ -1,17 +1,23 @@
-"""The distinct rows of a table that comes some rows at a time, while they are few."""
+"""Rows in memory that come in parts: put together, and the distinct ones while they are few."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from jointpmf.rows.reading import joined
+import numpy as np
+
+from jointpmf.data.codes import Codes
 from jointpmf.rows.table import distinct_codes
 
-if TYPE_CHECKING:
-    import numpy as np
+WeightedCodes = tuple[Codes, np.ndarray | None]
+"""Some rows, and what each of them counts for; None if each counts for one."""
 
-    from jointpmf.data.codes import Codes
-    from jointpmf.rows.reading import WeightedCodes
+
+def joined(parts: Sequence[WeightedCodes]) -> WeightedCodes:
+    """Return the rows of several parts as one; either all of them have weights, or none."""
+    array = np.concatenate([codes.array for codes, _ in parts])
+    weights = [own for _, own in parts if own is not None]
+    return Codes(parts[0][0].domain, array), np.concatenate(weights) if weights else None
 
 
 class DistinctRows:
