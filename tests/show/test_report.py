@@ -137,6 +137,15 @@ class TestWhatItSays:
         assert "The one observed marginal, a table, beside the model's. The distance" in text
         assert str(jp.identifiability(truth.marginals(order=3), 2)) in text
 
+    def test_what_a_file_tells_of_the_fit(self):
+        about = {"method": "likelihood", "loss": "likelihood", "criterion": "abic", "starts": "12"}
+        found = findings_of(Subject(random([2, 3]), about | {"agreed": "5"}))
+        text = shown(report_bytes(found, "x").decode()).text
+        assert "Rank chosen by aBIC Starts 12 Starts that found it 5" in text
+        assert "Loss" not in text  # the method says so
+        found = findings_of(Subject(random([2, 3]), {"method": "marginals", "loss": "squares"}))
+        assert "Loss squares" in shown(report_bytes(found, "x").decode()).text
+
     def test_the_page_is_one_file_that_runs_and_fetches_nothing(self, survey):
         content = survey.read_text()
         assert (
@@ -525,6 +534,7 @@ class TestWarnings:
         text = " ".join(warnings(pmf))
         assert "hardly any rows" in text
         assert "component 1 (0.1 %)" in text
+        assert "few (0.1 %)" in " ".join(warnings(pmf.reordered(names=["many", "few"])))
         assert (
             "According to the model, 3 levels cannot happen: “x0” = “2”, “x1” = “2”, “x2” = “2”."
             in text
