@@ -72,6 +72,17 @@ def component_variable(rank: int, names: Sequence[str] | None) -> Variable:
     return Variable(COMPONENT, range(rank) if names is None else names)
 
 
+def component_titles(rank: int, names: Sequence[str] | None) -> list[str]:
+    """Return what components are called where nothing else says that they are components.
+
+    Examples
+    --------
+    >>> component_titles(2, None), component_titles(2, ("young", "old"))
+    (['component 0', 'component 1'], ['young', 'old'])
+    """
+    return [f"{COMPONENT} {f}" for f in range(rank)] if names is None else list(names)
+
+
 def means_component(name: Any, domain: Domain) -> bool:
     """Tell whether a name stands for the component rather than for a variable of the domain.
 

@@ -10,6 +10,7 @@ import pytest
 import jointpmf as jp
 from jointpmf.command.classes import ClassedRows
 from jointpmf.data.table_files import open_table
+from jointpmf.show.text import count_text
 
 DOMAIN = jp.Domain.of_sizes([3, 3, 2, 3], names=list("abcd"))
 PMF = jp.random_pmf(DOMAIN, 3, random_state=1)
@@ -24,6 +25,7 @@ TABLE = ROWS.with_columns(
 )
 LABELS = ["component 0", "component 1", "component 2"]
 POSTERIOR = PMF.responsibilities(ROWS)
+LIKELY = [int(p.argmax()) if s.any() else None for p, s in zip(POSTERIOR, SEEN, strict=True)]
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ class TestRows:
         assert found.columns == ["row", *LABELS, "most likely", "person"]
         assert found["row"].to_list() == list(range(200))
         np.testing.assert_allclose(found.select(LABELS).to_numpy(), POSTERIOR, atol=1e-12)
-        assert found["most likely"].to_list() == [LABELS[f] for f in POSTERIOR.argmax(axis=1)]
+        assert found["most likely"].to_list() == LIKELY
         assert found["person"].to_list() == TABLE["person"].to_list()
 
     def test_on_stdout(self, files, inside):
@@ -65,8 +67,8 @@ class TestRows:
             together = pl.concat(whole.batches("error"))
         assert len(batches) > 50
         assert pl.concat(batches).equals(together)
-        np.testing.assert_allclose(rows.likely, whole.likely, rtol=1e-12)
-        np.testing.assert_allclose(rows.mean, whole.mean, rtol=1e-12)
+        for parts, one in zip(rows.components.sizes(), whole.components.sizes(), strict=True):
+            assert parts == pytest.approx(one, rel=1e-12)
 
     def test_kept_columns_are_as_they_were(self, files, inside):
         ROWS.with_columns(a=pl.Series(["strange", *["1"] * 199])).write_csv("strange.csv")
@@ -83,7 +85,40 @@ class TestRows:
         code, out, err = inside("classes", "sure.safetensors", "odd.csv", "-o", "-")
         assert code == 0
         assert "2 rows have probability zero, row 1 first" in err
-        assert out.splitlines()[2] == "1,0.4,0.6,component 1"
+        assert out.splitlines()[2] == "1,0.4,0.6,1"
+
+    @pytest.mark.parametrize("names", [None, ["young", "old", "in between"]])
+    def test_they_are_those_of_the_summary(self, files, inside, names):
+        pmf = PMF.reordered(range(3), names)
+        pmf.save("named.safetensors")
+        hidden = ROWS.with_columns(
+            pl.when(pl.int_range(len(ROWS)) != 5).then(name).alias(name) for name in ROWS.columns
+        )
+        hidden.write_csv("hidden.csv")
+        code, _, err = inside("classes", "named.safetensors", "hidden.csv", "-o", "o.csv")
+        assert code == 0
+        n_empty = sum(map(all, (~SEEN).tolist())) + SEEN[5].any()
+        assert f"{count_text(n_empty, 'row')} without any observed cell: no most likely" in err
+        told = jp.summary(pmf, hidden)
+        expected = told.posteriors()
+        found = pl.read_csv("o.csv")
+        assert found.columns == ["row", *expected.columns]
+        assert found["most likely"].to_list() == expected["most likely"].to_list()
+        assert found["most likely"][5] is None
+        _, out, _ = inside("classes", "named.safetensors", "hidden.csv", "--json")
+        for f, size in enumerate(json.loads(out)["components"]):
+            assert size["component"] == (f if names is None else names[f])
+            assert size["by_posterior"] == pytest.approx(told.sizes.by_posterior[0, f])
+            assert size["by_component"] == pytest.approx(told.sizes.by_component[0, f])
+        _, out, _ = inside("classes", "named.safetensors", "hidden.csv")
+        assert out.splitlines()[1].split(" ")[0] == ("0" if names is None else "young")
+
+    def test_where_nothing_is_observed_there_are_no_sizes(self, files, inside):
+        (files / "empty.csv").write_text("a,b\n,\n,\n")
+        code, out, err = inside("classes", "m.safetensors", "empty.csv")
+        assert code == 0
+        assert "2 rows without any observed cell" in err
+        assert out.splitlines()[1].split()[-2:] == ["–", "–"]
 
 
 class TestSizes:
@@ -97,13 +132,14 @@ class TestSizes:
         mean = counted @ POSTERIOR / counted.sum()
         assert said["rows"] == 200
         for f, size in enumerate(said["components"]):
-            assert size["component"] == LABELS[f]
+            assert size["component"] == f
             assert size["weight"] == PMF.weights[f]
-            assert size["most_likely"] == pytest.approx(share[f], rel=1e-12)
-            assert size["mean_probability"] == pytest.approx(mean[f], rel=1e-12)
+            assert size["by_component"] == pytest.approx(share[f], rel=1e-12)
+            assert size["by_posterior"] == pytest.approx(mean[f], rel=1e-12)
         _, out, _ = inside("classes", "m.safetensors", "t.csv", *more)
         lines = out.splitlines()
-        assert lines[1].startswith("component 0")
+        assert lines[0].split("  ")[0] == "component"
+        assert lines[1].startswith("0 ")
         assert f"{100 * share[0]:.1f} %" in lines[1]
         assert lines[-1] == ("200 rows." if weights is None else "200 rows, by weight.")
 
@@ -142,6 +178,14 @@ def test_a_column_of_a_name_that_is_written_cannot_be_kept(files, inside):
     assert inside("classes", "m.safetensors", "clash.csv", "-o", "o.csv")[0] == 0
 
 
+@pytest.mark.parametrize("name", ["row", "most likely"])
+def test_a_component_of_the_name_of_a_column_that_is_written(files, inside, name):
+    PMF.reordered(names=["x", name, "y"]).save("clash.safetensors")
+    code, _, err = inside("classes", "clash.safetensors", "t.csv")
+    assert code == 2
+    assert f"a component is called {name!r}, and so is a column beside" in err
+
+
 @pytest.mark.parametrize("header", ["a,b,c,d\n", "colour\nred\n"])
 def test_a_table_of_nothing(files, inside, header):
     (files / "nothing.csv").write_text(header)
@@ -155,7 +199,8 @@ class TestColumnsThatDoNotMatch:
     """`score`, `classes` and `impute` say which columns they did not use, or had to do without."""
 
     def test_on_stderr(self, files, inside):
-        TABLE.drop("b", "d").write_csv("some.csv")
+        some = TABLE.drop("b", "d").filter(pl.any_horizontal(pl.col("a", "c").is_not_null()))
+        some.write_csv("some.csv")
         lacking = "taken as missing: 'b', 'd' of the model, not in the table\n"
         both = "2 columns of the table that are not in the model, 'person', 'w'\n"
         for command, fate in (

@@ -791,6 +791,10 @@ def test_what_is_known_about_a_model(folder, tmp_path, inside):
     code, out, _ = inside("info", tmp_path / "bare")
     assert code == 0
     assert re.search(r"rank +2", out)
+    assert "components" not in out
+    jp.load(model).reordered(names=["calm", "keen [b]"]).save(tmp_path / "named")
+    assert re.search(r"components +calm, keen \[b\]", inside("info", tmp_path / "named")[1])
+    assert json.loads(inside("info", tmp_path / "named", "--json")[1])["components"][0] == "calm"
 
 
 def test_is_it_unique(folder, inside):

@@ -11,7 +11,7 @@ import jointpmf as jp
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.judge.bootstrap import BootstrapTest
 from jointpmf.judge.rank import RankCurve, RankScore
-from jointpmf.judge.summary import CRITERIA, information_criteria
+from jointpmf.judge.summary import CRITERIA, criterion_name, information_criteria
 from jointpmf.solvers.jacobian import n_free_parameters
 from support.small_fits import assert_same_bits
 
@@ -442,7 +442,7 @@ class TestChoice:
         once, often = (replace(curve[2], n_starts=6, n_agreed=count) for count in (1, 2))
         assert replace(curve, solutions=(curve[1], once)).not_replicated == [2]
         assert replace(curve, solutions=(curve[1], often)).not_replicated == []
-        said = "best optimum found by only one start: rank 2"
+        said = "Found by only one start, so that there may be a better optimum: rank 2."
         assert said in str(replace(curve, solutions=(curve[1], once)))
         assert said not in str(replace(curve, solutions=(curve[1], often)))
 
@@ -483,7 +483,7 @@ class TestCurve:
     def test_a_criterion_is_named_in_the_table_and_has_no_error(self, criterion):
         curve = curve_of((5.0, math.nan), (6.0, math.nan), criterion=criterion)
         heading, *lines = str(curve).splitlines()
-        assert heading.split()[:2] == ["rank", criterion.upper()]
+        assert heading.split()[:2] == ["rank", criterion_name(criterion)]
         assert [line.split()[:2] for line in lines] == [["1", "5.0000"], ["2", "6.0000"]]
         assert [line.endswith("←") for line in lines] == [True, False]
         assert "nan" not in str(curve)
@@ -495,7 +495,7 @@ class TestCurve:
         assert curve.gains[1:] == [4.0, 1.0, 0.125]
         above = [h + 9 - (r - 1) / 7 * 6.5 for r, h in heights.items()]
         assert curve.elbow == list(heights)[int(np.argmax(above))] == 4
-        assert str(curve).splitlines()[-1] == "elbow of fitted: rank 4"
+        assert "\nThe fitted log-likelihood bends at rank 4 (elbow).\n" in str(curve)
         assert curve.to_frame()["gain"].to_list()[1:] == curve.gains[1:]
 
     @pytest.mark.parametrize("heights", [[-3.0], [-3.0, -2.0], [-3.0, -2.0, -1.0], [-3.0] * 4])
@@ -503,7 +503,21 @@ class TestCurve:
         scores = [RankScore(k + 1, -h, math.nan, h, 7, 0.5) for k, h in enumerate(heights)]
         curve = RankCurve("bic", tuple(scores), np.zeros((len(scores), 0)))
         assert curve.elbow is None
-        assert "elbow" not in str(curve)
+        assert "(elbow)" not in str(curve)
+
+    def test_it_says_if_the_last_rank_is_the_best(self):
+        worse, better = (5.0, math.nan), (4.0, math.nan)
+        said = str(curve_of(worse, better, criterion="abic")).splitlines()[-1]
+        assert said.startswith("The aBIC still improves at rank 2, the last one tried: try larger")
+        assert said.endswith("go by the elbow, the gain and the smallest component.")
+        said = str(curve_of((-2.0, 0.1), (-1.0, 0.1))).splitlines()[-1]
+        assert said.endswith("still improves at rank 2, the last one tried: try larger ones.")
+        for curve in (
+            curve_of(better, worse, criterion="bic"),
+            curve_of(better, criterion="bic"),
+            curve_of((-math.inf, 0.1), (-math.inf, 0.1)),
+        ):
+            assert "still improves" not in str(curve)
 
     @pytest.mark.parametrize("criterion", ["validation", "bic"])
     def test_it_says_how_small_and_how_clear_the_components_are(self, criterion):

@@ -137,6 +137,15 @@ class TestWhatItSays:
         assert "The one observed marginal, a table, beside the model's. The distance" in text
         assert str(jp.identifiability(truth.marginals(order=3), 2)) in text
 
+    def test_what_a_file_tells_of_the_fit(self):
+        about = {"method": "likelihood", "loss": "likelihood", "criterion": "abic", "starts": "12"}
+        found = findings_of(Subject(random([2, 3]), about | {"agreed": "5"}))
+        text = shown(report_bytes(found, "x").decode()).text
+        assert "Rank chosen by aBIC Starts 12 Starts that found it 5" in text
+        assert "Loss" not in text  # the method says so
+        found = findings_of(Subject(random([2, 3]), {"method": "marginals", "loss": "squares"}))
+        assert "Loss squares" in shown(report_bytes(found, "x").decode()).text
+
     def test_the_page_is_one_file_that_runs_and_fetches_nothing(self, survey):
         content = survey.read_text()
         assert (
@@ -178,8 +187,8 @@ class TestNumbers:
             assert tally.log_likelihood == pytest.approx(pmf.log_probability(codes).sum())
             told = jp.summary(pmf, codes)
             assert tally.sharpness == pytest.approx(told.relative_entropy)
-            np.testing.assert_allclose(tally.by_posterior, told.sizes.by_posterior[0])
-            np.testing.assert_allclose(tally.by_component, told.sizes.by_component[0])
+            np.testing.assert_allclose(tally.components.by_posterior, told.sizes.by_posterior[0])
+            np.testing.assert_allclose(tally.components.by_component, told.sizes.by_component[0])
         one, other = (comparison(Subject(pmf, {}), tally) for tally in (whole, parts))
         assert one == other
 
@@ -251,6 +260,129 @@ class TestNumbers:
         assert [(one.name, one.levels) for one in second] == [("vote", ("c",)), ("age", ("1", "2"))]
         assert (first[1].within, first[1].overall) == (pytest.approx(0.8), pytest.approx(0.5))
         assert telling_levels(pmf, [0], 1) == [first[:1]]
+
+
+def quality_in(page):
+    """Return the section on how well the model fits, as text."""
+    return page.text.split("How well does it fit?")[1].split("The components in words")[0]
+
+
+class TestGoodness:
+    def test_the_statistics_are_those_of_the_summary(self, fit, table, written):
+        text = quality_in(written(fit, table))
+        told = jp.summary(fit, table).goodness_of_fit()
+        assert f"G² {told.g_squared:,.2f} X² " in text
+        assert f"Degrees of freedom {told.df:,} " in text
+        assert "distribution does not hold: summary(…).goodness_of_fit(n_bootstrap=99)" in text
+        assert "Cells are missing in 2 patterns" in text
+        assert "about as large as the degrees" not in text
+
+    def test_with_many_rows_per_cell_there_are_p_values(self, written):
+        domain = jp.Domain.of_sizes([2] * 4)
+        truth = jp.random_pmf(domain, 2, 0)
+        codes = jp.Codes(domain, truth.sample(3000, random_state=0, backend="codes"))
+        fit = jp.fit_rows(codes, 2, random_state=0)
+        told = jp.summary(fit, codes).goodness_of_fit()
+        text = quality_in(written(fit, codes))
+        for name, statistic, p_value in (
+            ("G²", told.g_squared, told.g_p_value),
+            ("X²", told.x_squared, told.x_p_value),
+        ):
+            assert f"{name} {statistic:,.2f} (p = {p_value:.3g})" in text
+        assert f"Degrees of freedom {told.df} G² and X² compare" in text
+        assert "both are about as large as the degrees of freedom" in text
+
+    def test_pairs_are_ordered_by_residuals_as_in_the_summary(self, fit, table, written):
+        told = jp.summary(fit, table).goodness_of_fit()
+        names = told.domain.names
+        expected = [
+            (names[first], names[second], f"{residual:.2f}")
+            for first, second, residual in zip(
+                told.pairs.first, told.pairs.second, told.pairs.residual, strict=True
+            )
+        ][:10]
+        text = quality_in(written(fit, table))
+        assert "χ²/df, the bivariate residual, is about one where the model holds" in text
+        found = [
+            re.search(rf"{re.escape(f'{a}, {b}{a} = ')}[^%]* {re.escape(residual)} [0-9.]+ %", text)
+            for a, b, residual in expected
+        ]
+        assert all(found)
+        assert [one.start() for one in found] == sorted(one.start() for one in found)
+
+    def test_residuals_are_those_of_goodness_of_fit(self):
+        pmf = random([3, 4, 1, 2])
+        array = pmf.sample(300, random_state=1, backend="codes").astype(int)
+        array[np.random.default_rng(2).random(array.shape) < 0.3] = jp.MISSING
+        codes, weights = jp.Codes(pmf.domain, array), np.random.default_rng(3).random(300)
+        for own in (None, weights):
+            tally = Tally.of_table(pmf, codes, own, counts_pairs=True)
+            found = comparison(Subject(pmf, {}), tally).misfits
+            frame = jp.summary(pmf, codes, own).goodness_of_fit().to_frame()
+            told = [(a, b) for a, b in zip(frame["first"], frame["second"], strict=True)]
+            assert [one.names for one in found[:3]] == told
+            for one, residual in zip(found, frame["residual"], strict=False):
+                assert one.residual == pytest.approx(residual)
+            assert {one.residual for one in found[3:]} == {None}  # a variable of one level
+
+    def test_parts_of_a_table_have_the_statistics_of_the_whole(self):
+        pmf = random([3, 2, 2])
+        codes = jp.Codes(pmf.domain, pmf.sample(200, random_state=1, backend="codes"))
+        whole = jp.summary(pmf, codes).goodness_of_fit()
+        for most_cells in (3 * 12, 2**22):  # there are twelve distinct rows of three cells
+            tally = Tally(pmf, most_cells=most_cells)
+            for begin in range(0, 200, 30):
+                tally.add(jp.Codes(pmf.domain, codes.array[begin : begin + 30]))
+            found = tally.goodness()
+            assert (found.n_rows, found.df) == (whole.n_rows, whole.df)
+            assert found.g_squared == pytest.approx(whole.g_squared)
+            assert found.x_squared == pytest.approx(whole.x_squared)
+            assert len(found.pairs) == 0
+        tally = Tally(pmf, most_cells=20)
+        for part in (codes, codes):
+            tally.add(part)
+        assert tally.goodness() is None
+
+    def test_a_table_of_too_many_rows_has_none(self, fit, table):
+        tally = Tally(fit.pmf, compared_pairs(fit.pmf.domain), most_cells=1000)
+        tally.add(jp.encode(table, fit.pmf.domain))
+        found = findings_of(Subject.of_solution(fit), tally)
+        text = quality_in(shown(report_bytes(found, "x").decode()))
+        assert "G² and X² are not told: the table has too many distinct rows" in text
+        assert "χ²/df" in text  # of pairs, which are counted all the same
+
+    @pytest.mark.parametrize(
+        ("rest", "said"),
+        [
+            ({"n_averaged": 24}, "G² and X² are not told of an average of 24 fits"),
+            ({"status": Status.VALIDATED}, "fitted to all rows by maximum likelihood"),
+            ({"marginals": random([2, 3, 2]).marginals(order=2)}, "by maximum likelihood"),
+        ],
+    )
+    def test_where_they_make_no_sense_it_says_so(self, written, rest, said):
+        pmf = random([2, 3, 2])
+        page = written(solution_of(pmf, **rest), pmf.sample(50, random_state=0))
+        text = quality_in(page)
+        assert said in text
+        assert "Degrees of freedom" not in text
+
+    def test_of_other_rows_than_were_fitted_there_are_none(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        pmf = random([2, 3])
+        write_model("m.safetensors", pmf.domain, pmf.weights, pmf.factors, {"rows": "70"})
+        subject = Subject.of_file(read_model_file("m.safetensors"))
+        for n_rows, is_told in ((70, True), (71, False)):
+            pmf.sample(n_rows, random_state=0).write_csv("t.csv")
+            found = findings_in(subject, "t.csv", [], "error", None, 0, False)
+            assert (found.goodness is not None) == is_told
+
+    def test_impossible_rows_are_infinitely_far(self, written):
+        sure = jp.JointPMF(jp.Domain.of_sizes([2, 2]), [0.5, 0.5], [np.eye(2)] * 2)
+        codes = jp.Codes(sure.domain, [[0, 0], [1, 1], [0, 1]])
+        text = quality_in(written(solution_of(sure), codes))
+        assert "G² ∞ X² ∞ Degrees of freedom −2" in text
+        assert "Some rows have probability zero under the model." in text
+        assert re.search(r"x0, x1x0 = 0, x1 = 1 ∞ ", text)
 
 
 def numbers_in(page):
@@ -402,6 +534,7 @@ class TestWarnings:
         text = " ".join(warnings(pmf))
         assert "hardly any rows" in text
         assert "component 1 (0.1 %)" in text
+        assert "few (0.1 %)" in " ".join(warnings(pmf.reordered(names=["many", "few"])))
         assert (
             "According to the model, 3 levels cannot happen: “x0” = “2”, “x1” = “2”, “x2” = “2”."
             in text
@@ -551,8 +684,12 @@ class TestWeights:
         assert weighted.weight == repeated.weight
         assert weighted.log_likelihood == pytest.approx(repeated.log_likelihood)
         assert weighted.sharpness == pytest.approx(repeated.sharpness)
-        np.testing.assert_allclose(weighted.by_posterior, repeated.by_posterior)
-        np.testing.assert_allclose(weighted.by_component, repeated.by_component)
+        np.testing.assert_allclose(
+            weighted.components.by_posterior, repeated.components.by_posterior
+        )
+        np.testing.assert_allclose(
+            weighted.components.by_component, repeated.components.by_component
+        )
         assert weighted.typical_probability == pytest.approx(repeated.typical_probability)
         one, other = (comparison(Subject(pmf, {}), tally) for tally in (weighted, repeated))
         assert [m[:4] for m in one.misfits] == [m[:4] for m in other.misfits]
@@ -940,7 +1077,7 @@ class TestInABrowser:
         page = browser.new_page(viewport={"width": 375, "height": 800})
         page.goto((pages / "survey.html").as_uri())
         columns = page.locator("[aria-label='Worst fitted marginals'] thead th")
-        assert columns.all_inner_texts()[1:3] == ["Distance", "By chance"]
+        assert columns.all_inner_texts()[1:3] == ["χ²/df", "Distance"]
         mark = page.locator("[aria-label='Rank curve'] tbody .choice")
         assert mark.all_inner_texts() == ["best"]
         for found in (columns.nth(1), columns.nth(2), mark):

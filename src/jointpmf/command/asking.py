@@ -194,7 +194,7 @@ def classes(
                 if write is not None:
                     write(batch)
     place = output or "stdout"
-    content = {"rows": rows.n_rows, "components": rows.sizes(), "output": output}
+    content = {"rows": rows.n_rows, "components": rows.components.sizes(), "output": output}
     sentence = f"{rows.n_rows} rows written to {place}."
     if output is None and not as_json:
         console().print(rows.size_table())
@@ -275,6 +275,7 @@ def info(model: Model, as_json: Json = False) -> None:
     if as_json:
         content = {
             "rank": len(found.weights),
+            "components": found.component_names,
             "variables": [variable_for_json(variable) for variable in found.domain],
             "about": found.about,
         }
@@ -285,5 +286,7 @@ def info(model: Model, as_json: Json = False) -> None:
     table = plain_table("fitted", "")
     for key, text in (found.about or {"rank": str(len(found.weights))}).items():
         table.add_row(key, Text(text))
+    if found.component_names is not None:
+        table.add_row("components", Text(", ".join(found.component_names)))
     where.print()
     where.print(table)

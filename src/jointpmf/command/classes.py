@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -14,31 +14,28 @@ from rich.text import Text
 from jointpmf.command.printing import plain_table
 from jointpmf.data.codes import Codes
 from jointpmf.data.file_codes import weighted_batches
-from jointpmf.data.table_files import TableFile
 from jointpmf.errors import JointPMFError, listing
 from jointpmf.evidence import posterior_of_rows
-from jointpmf.pmf import JointPMF
-from jointpmf.show.text import percent
+from jointpmf.judge.posteriors import (
+    ComponentTally,
+    most_likely,
+    posterior_frame,
+    posterior_names,
+)
+from jointpmf.judge.text import shares_text
+from jointpmf.show.text import count_text
+
+if TYPE_CHECKING:
+    from jointpmf.data.table_files import TableFile
+    from jointpmf.pmf import JointPMF
 
 logger = logging.getLogger("jointpmf")
 
-_LIKELY = "most likely"
-"""The column that says which component is the most likely."""
+_NUMBER = "row"
+"""The column of a row's number, counted from 0."""
 
 _MAX_NUMBERS = 2**22
 """Probabilities that are in memory at a time."""
-
-
-def component_labels(pmf: JointPMF) -> list[str]:
-    """Return what the components are called.
-
-    Examples
-    --------
-    >>> import jointpmf as jp
-    >>> component_labels(jp.random_pmf(jp.Domain.of_sizes([2, 2]), rank=2))
-    ['component 0', 'component 1']
-    """
-    return [f"component {f}" for f in range(pmf.rank)]
 
 
 class ClassedRows:
@@ -69,13 +66,13 @@ class ClassedRows:
         max_numbers: int = _MAX_NUMBERS,
     ) -> None:
         self.pmf, self.table, self.weights = pmf, table, weights
-        self.labels, self.keep = component_labels(pmf), list(dict.fromkeys(keep))
+        self.keep = list(dict.fromkeys(keep))
         self.max_numbers = max_numbers
-        self.n_rows, self.total = 0, 0.0
-        self.likely, self.mean = np.zeros(pmf.rank), np.zeros(pmf.rank)
+        self.n_rows = self.n_empty = 0
+        self.components = ComponentTally(pmf)
         self._factors = np.concatenate([np.zeros((0, pmf.rank)), *pmf.factors])
         self._impossible: list[int] = []
-        written = ["row", *self.labels, _LIKELY]
+        written = [_NUMBER, *posterior_names(pmf, _NUMBER)]
         for name in self.keep:
             if name not in table.columns:
                 raise JointPMFError(
@@ -99,10 +96,12 @@ class ClassedRows:
                 yield classed.hstack(kept[part])
         if not self.n_rows:
             raise JointPMFError(f"{self.table.name} has no rows")
+        if self.n_empty:
+            rows = count_text(self.n_empty, "row")
+            logger.warning("%s without any observed cell: no most likely component", rows)
         if self._impossible:
             logger.warning(
-                "%d rows have probability zero, row %d first; they are taken for rows of which "
-                "nothing is known",
+                "%d rows have probability zero, row %d first; they get the weights of the model",
                 len(self._impossible),
                 self._impossible[0],
             )
@@ -110,29 +109,22 @@ class ClassedRows:
     def _classed(self, codes: Codes, weights: np.ndarray) -> pl.DataFrame:
         posterior, logs = posterior_of_rows(codes, self.pmf.weights, self._factors)
         self._impossible += (self.n_rows + np.flatnonzero(logs == -np.inf)).tolist()
-        likely = posterior.argmax(axis=1)
+        likely = most_likely(codes, posterior)
+        self.components.add(posterior, weights * (likely >= 0))
         numbers = np.arange(self.n_rows, self.n_rows + codes.n_rows)
         self.n_rows += codes.n_rows
-        self.total += float(weights.sum())
-        self.likely += np.bincount(likely, weights, minlength=self.pmf.rank)
-        self.mean += weights @ posterior
-        columns = {"row": numbers} | dict(zip(self.labels, posterior.T, strict=True))
-        return pl.DataFrame(columns | {_LIKELY: np.array(self.labels)[likely]})
-
-    def sizes(self) -> list[dict[str, Any]]:
-        """Return how large each component is: in the model, by most likely rows, and on average."""
-        shares = self.pmf.weights, self.likely / self.total, self.mean / self.total
-        names = ("component", "weight", "most_likely", "mean_probability")
-        rows = zip(self.labels, *(share.tolist() for share in shares), strict=True)
-        return [dict(zip(names, row, strict=True)) for row in rows]
+        self.n_empty += int((likely < 0).sum())
+        beside = {_NUMBER: numbers}
+        classed: pl.DataFrame = posterior_frame(self.pmf, posterior, likely, "polars", beside)
+        return classed
 
     def size_table(self) -> Table:
         """Return the sizes as a table for people."""
-        table = plain_table("")
-        for heading in ("weight", "rows most likely in it", "mean probability"):
+        table = plain_table("component")
+        for heading in ("weight", "by posterior", "by most likely"):
             table.add_column(heading, justify="right")
-        for label, *shares in (size.values() for size in self.sizes()):
-            table.add_row(Text(label), *map(percent, shares))
+        for label, *shares in (size.values() for size in self.components.sizes()):
+            table.add_row(Text(str(label)), *shares_text(shares))
         return table
 
 

@@ -84,8 +84,8 @@ def fit_by_criterion(
             except KeyboardInterrupt:
                 if not curves:
                     raise
-                return _chosen(curves[-1], table, objective).stopped()
-            return _chosen(curves[-1], table, objective)
+                return curves[-1][curves[-1].rank].stopped()
+            return curves[-1][curves[-1].rank]
 
     found = _fitted(fit, "likelihood", limits.seed)
     about = found.about | {"criterion": criterion}
@@ -125,13 +125,6 @@ def _in_memory(reading: FileReading, room: Room) -> Iterator[Table]:
     with kept(reading, can_hold) as source:
         assert isinstance(source, Table)
         yield source
-
-
-def _chosen(curve: RankCurve, table: Table, objective: jp.Likelihood) -> jp.Solution:
-    """Return the fit of the best rank of a curve, with what was fitted."""
-    found = curve[curve.rank]
-    source = found.source or FittedTo("rows", n_rows=table.codes.n_rows)
-    return replace(found, source=source, settings=found.settings or objective)
 
 
 def fit_published(

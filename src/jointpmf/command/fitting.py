@@ -309,8 +309,8 @@ def _say_how_it_went(fitted: Fitted, output: str, is_hinted: bool, as_json: bool
         parts.append(f"the average of {solution.n_averaged} fits")
     start = f" ({solution.start})" if solution.start else ""
     where.print(Text(f"{', '.join(parts)}, objective {solution.objective:.6g}{start}"))
-    if solution.n_starts > 1:
-        where.print(f"Found by {solution.n_agreed} of {solution.n_starts} starts.", highlight=False)
+    if solution.replication:
+        where.print(f"The optimum was {solution.replication}.", highlight=False)
     if is_hinted:
         where.print("The rank is for prediction; to read the components, choose it with --classes.")
     where.print(Text(f"Written to {'stdout' if output == '-' else output}."))

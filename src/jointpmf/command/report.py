@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -13,11 +13,13 @@ from jointpmf.data.codes import Codes
 from jointpmf.data.file_codes import Batched, weighted_batches
 from jointpmf.data.table_files import open_table
 from jointpmf.errors import JointPMFError
-from jointpmf.rows.reading import WeightedCodes, joined
+from jointpmf.rows.weighted import WeightedCodes, joined
 from jointpmf.show.report.comparison import compared_pairs
 from jointpmf.show.report.findings import Findings, findings_of
-from jointpmf.show.report.subject import Subject
 from jointpmf.show.report.tally import Tally
+
+if TYPE_CHECKING:
+    from jointpmf.show.report.subject import Subject
 
 
 def findings_in(

@@ -12,17 +12,10 @@ from jointpmf.data.codes import checked_weights
 from jointpmf.data.encode import ReadOptions, encode
 from jointpmf.errors import JointPMFError
 from jointpmf.rows.distributed import distributed_rows, engine_of
-from jointpmf.rows.reading import (
-    Batches,
-    FileReading,
-    Files,
-    Reading,
-    WeightedCodes,
-    are_batches,
-    joined,
-)
+from jointpmf.rows.reading import Batches, FileReading, Files, Reading, are_batches
 from jointpmf.rows.source import Source, Table
 from jointpmf.rows.spool import Spool, SpooledRows
+from jointpmf.rows.weighted import WeightedCodes, joined
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain

@@ -51,6 +51,8 @@ def climbing_curves(
     curve: RankCurve | None = None
     for rank in count(1) if ranks is None else ranks:
         one = choose_rank(codes, [rank], criterion, **options)
+        if not one.solutions:
+            raise KeyboardInterrupt  # after its score: a curve needs the model of every rank
         curve = one if curve is None else _joined(curve, one)
         yield curve
         if ranks is None and rank - curve.rank >= patience:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.data.codes import Codes
-from jointpmf.judge.summary import relative_entropy
-from jointpmf.threads import row_blocks
+from jointpmf.judge.posteriors import ComponentTally
+from jointpmf.threads import one_blas_thread, row_blocks
 
 if TYPE_CHECKING:
     from jointpmf.pmf import JointPMF
@@ -54,11 +54,9 @@ def elbow(ranks: Sequence[int], heights: Sequence[float]) -> int | None:
 
 def separation(pmf: JointPMF, rows: TableRows) -> float:
     """Return how well components separate (eq. 24), from some rows at a time to save memory."""
-    columns, parts, totals = rows.columns, [], []
-    for begin, end in row_blocks(len(rows)):
-        weights = rows.weights[begin:end]
-        if weights.any():
+    columns, tally = rows.columns, ComponentTally(pmf)
+    with one_blas_thread:  # the same bits for any number of threads
+        for begin, end in row_blocks(len(rows)):
             some = Codes(pmf.domain, columns[:, begin:end].T)
-            parts.append(relative_entropy(pmf.responsibilities(some), weights))
-            totals.append(weights.sum())
-    return float(np.average(parts, weights=totals))
+            tally.add(pmf.responsibilities(some), rows.weights[begin:end])
+    return tally.relative_entropy

@@ -12,9 +12,8 @@ from scipy.stats import chi2
 from jointpmf.data.decode import table_of
 from jointpmf.domain import MISSING, text_of
 from jointpmf.errors import seeded_generator, whole_number
-from jointpmf.judge.pairs import Pairs, pair_residuals, pairs_of
-from jointpmf.judge.text import aligned
-from jointpmf.rows.source import Table
+from jointpmf.judge.pairs import Pairs, no_pairs, pair_residuals, pairs_of
+from jointpmf.judge.text import aligned, rows_text
 from jointpmf.rows.table import distinct_codes
 from jointpmf.solvers.jacobian import n_free_parameters
 from jointpmf.threads import one_blas_thread
@@ -100,6 +99,11 @@ class Goodness:
         """Whether there are too few rows per cell for the χ² distribution to hold."""
         return self.n_rows < _FEWEST_EXPECTED * self.n_cells
 
+    @property
+    def has_chi2(self) -> bool:
+        """Whether the p-values by the χ² distribution can be trusted."""
+        return self.df > 0 and not self.is_sparse
+
     def to_frame(self, backend: str = "polars") -> Any:
         """Return the pairs as a frame, the worst first; `residual` is χ² / df.
 
@@ -138,8 +142,8 @@ class Goodness:
         }
         return table_of(columns, backend)
 
-    def sentences(self) -> list[str]:
-        """Return what the numbers mean, and which of them do not hold."""
+    def sentences(self, advice: str = "use n_bootstrap for p-values") -> list[str]:
+        """Return what the numbers mean, and which of them do not hold, with some advice."""
         said = []
         if math.isinf(self.g_squared):
             said.append("Some rows have probability zero under the model.")
@@ -149,10 +153,9 @@ class Goodness:
                 "free cells: the χ² test is not defined."
             )
         elif self.is_sparse:
-            advice = "" if self.n_bootstrap else ": use n_bootstrap for p-values"
             said.append(
-                f"With {self.n_rows:g} rows for {_count_text(self.n_cells)} cells the χ² "
-                f"distribution does not hold{advice}."
+                f"With {rows_text(self.n_rows)} rows for {_count_text(self.n_cells)} cells the χ² "
+                f"distribution does not hold{'' if self.n_bootstrap else f': {advice}'}."
             )
         if self.n_patterns > 1:
             said.append(
@@ -165,7 +168,7 @@ class Goodness:
 
     def test_lines(self) -> list[list[str]]:
         """Return G² and X² with their p-values as cells of text, below a heading."""
-        has_chi2, has_bootstrap = self.df > 0 and not self.is_sparse, self.n_bootstrap > 0
+        has_chi2, has_bootstrap = self.has_chi2, self.n_bootstrap > 0
         lines = [
             ["", "value", *["χ² p"] * has_chi2, *["bootstrap p"] * has_bootstrap],
         ]
@@ -198,11 +201,16 @@ class Goodness:
         return lines
 
     @property
+    def df_text(self) -> str:
+        """The degrees of freedom, which can be very many, as text."""
+        return _count_text(self.df)
+
+    @property
     def heading(self) -> str:
         """What was compared."""
         return (
-            f"{self.n_rows:g} rows, rank {self.rank}, {self.n_parameters} parameters, "
-            f"df {_count_text(self.df)}"
+            f"{rows_text(self.n_rows)} rows, rank {self.rank}, {self.n_parameters} parameters, "
+            f"df {self.df_text}"
         )
 
     def __str__(self) -> str:
@@ -226,6 +234,7 @@ def goodness_of_fit(
     codes: Codes,
     weights: np.ndarray | None,
     *,
+    has_pairs: bool = True,
     n_bootstrap: int = 0,
     random_state: Any = None,
     verbose: bool = False,
@@ -238,6 +247,8 @@ def goodness_of_fit(
         A fitted model.
     codes, weights
         The rows that it was fitted to, and what each counts for.
+    has_pairs : bool
+        Whether pairs of variables are compared too.
     n_bootstrap, random_state, verbose
         As in `Summary.goodness_of_fit`.
     """
@@ -246,10 +257,10 @@ def goodness_of_fit(
     with one_blas_thread:
         distinct, counts = distinct_codes(codes, weights)
         fit = _fit_of_rows(pmf, distinct, counts)
-        pairs = pairs_of(pmf, distinct, counts)
+        pairs = pairs_of(pmf, distinct, counts) if has_pairs else no_pairs()
         simulated = _Simulated(pmf, fit, pairs)
         if n_bootstrap:
-            simulated.run(Table.of_codes(codes, weights), n_bootstrap, generator, verbose)
+            simulated.run(codes, weights, n_bootstrap, generator, verbose)
     n_patterns, n_cells = _patterns_and_cells(distinct)
     by_rows = simulated.p_values(simulated.rows)
     return Goodness(
@@ -275,9 +286,17 @@ class _Simulated:
         self._pmf, self._fit, self._residual = pmf, np.array(fit), pairs.residual
         self.rows, self.pairs, self.done = np.zeros(2), np.zeros(len(pairs)), 0
 
-    def run(self, table: Table, count: int, generator: np.random.Generator, verbose: bool) -> None:
+    def run(
+        self,
+        codes: Codes,
+        weights: np.ndarray | None,
+        count: int,
+        generator: np.random.Generator,
+        verbose: bool,
+    ) -> None:
         """Simulate tables, fit a model of the same rank to each, and compare."""
         from jointpmf.judge.bootstrap import refitted, simulate
+        from jointpmf.rows.source import Table
 
         def compare(simulated: Table) -> None:
             pmf = refitted(self._pmf, simulated, generator)
@@ -287,7 +306,7 @@ class _Simulated:
             self.pairs += residual >= self._residual
             self.done += 1
 
-        simulate(self._pmf, table, count, compare, generator, verbose)
+        simulate(self._pmf, Table.of_codes(codes, weights), count, compare, generator, verbose)
 
     def p_values(self, n_above: np.ndarray) -> np.ndarray:
         """Return p-values for how many tables were above; NaN if there was no table."""

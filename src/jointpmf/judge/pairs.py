@@ -71,6 +71,19 @@ class Pairs:
         return Pairs(*(getattr(whole, one.name)[order] for one in fields(whole)))
 
 
+def cell_residuals(observed: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """Return (observed − expected) / √expected of counts, whose squares add up to Pearson's χ².
+
+    Examples
+    --------
+    >>> cell_residuals(np.array([6.0, 1.0, 0.0]), np.array([4.0, 0.0, 0.0])).tolist()
+    [1.0, inf, 0.0]
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        residuals = (observed - expected) / np.sqrt(expected)
+    return np.where(expected > 0, residuals, np.where(observed > 0, math.inf, 0.0))
+
+
 class _Block(NamedTuple):
     """The tables of one variable with all that follow it, side by side."""
 
@@ -84,11 +97,8 @@ class _Block(NamedTuple):
     """Whether a pair has rows and degrees of freedom."""
 
     def residuals(self) -> np.ndarray:
-        """Return (observed − expected) / √expected of all cells."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            residuals = (self.observed - self.expected) / np.sqrt(self.expected)
-        never = np.where(self.observed > 0, math.inf, 0.0)
-        return np.where(self.expected > 0, residuals, never)
+        """Return the residuals of all cells."""
+        return cell_residuals(self.observed, self.expected)
 
     def chi2(self) -> np.ndarray:
         """Return Pearson's statistic of each pair that is compared."""
@@ -134,6 +144,11 @@ def pairs_of(pmf: JointPMF, codes: Codes, weights: np.ndarray) -> Pairs:
         parts.append([*own, df[first] * df[second], *_worst_cells(block)])
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     return Pairs(*columns, *[np.full(len(columns[0]), math.nan)])
+
+
+def no_pairs() -> Pairs:
+    """Return what there is where pairs are not compared."""
+    return Pairs(*[np.zeros(0)] * len(fields(Pairs)))
 
 
 def _worst_cells(block: _Block) -> list[np.ndarray]:

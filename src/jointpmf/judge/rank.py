@@ -24,7 +24,7 @@ from jointpmf.fit.solution import FittedTo
 from jointpmf.fit.validation import Judge, cells_of, drawn_rows, is_fraction, splitter
 from jointpmf.judge.elbow import elbow, gains, separation
 from jointpmf.judge.rank_text import curve_text
-from jointpmf.judge.summary import CRITERIA, information_criteria
+from jointpmf.judge.summary import CRITERIA, criterion_name, information_criteria
 from jointpmf.judge.vuong import VLMRTest, VLMRTests, vlmr_test
 from jointpmf.point import Point
 from jointpmf.rows.source import Table, check_table
@@ -112,6 +112,12 @@ class RankCurve:
         if self.criterion == "validation":
             return max(self.scores, key=lambda score: score.score)
         return min(self.scores, key=lambda score: score.score)
+
+    @property
+    def criterion_name(self) -> str:
+        """The criterion by the name that people know it by."""
+        is_held_out = self.criterion == "validation"
+        return "held-out log-likelihood" if is_held_out else criterion_name(self.criterion)
 
     @property
     def has_best(self) -> bool:

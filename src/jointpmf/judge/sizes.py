@@ -14,7 +14,7 @@ from jointpmf.data.given_scales import Scales
 from jointpmf.data.levels import LevelRules, learned_variable
 from jointpmf.domain import MISSING, text_of
 from jointpmf.errors import JointPMFError, listing, shown
-from jointpmf.judge.text import aligned, shares_text
+from jointpmf.judge.text import aligned, rows_text, shares_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,7 @@ class Sizes:
         """Return a line for each group: its rows, and the shares of its components."""
         texts = ["missing" if label is None else text_of(label) for label in self.labels]
         lines = [
-            [text, f"{rows:g}", *shares_text(shares)]
+            [text, rows_text(rows), *shares_text(shares)]
             for text, rows, shares in zip(texts, self.n_rows, self.by_posterior, strict=True)
         ]
         return "\n".join(aligned([[self.title, "rows", *self.components], *lines]))

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import entr
 
 from jointpmf.data.codes import Codes, checked_weights
 from jointpmf.data.decode import table_of
@@ -16,8 +15,9 @@ from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING, text_of
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.fit.solution import Solution
+from jointpmf.judge.posteriors import ComponentTally, most_likely, posterior_frame
 from jointpmf.judge.sizes import labels_and_codes, sizes_in
-from jointpmf.judge.text import aligned, shares_text
+from jointpmf.judge.text import aligned, rows_text, shares_text
 from jointpmf.pmf import JointPMF
 from jointpmf.solvers.jacobian import n_free_parameters
 
@@ -25,14 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jointpmf.judge.goodness import Goodness
-    from jointpmf.judge.sizes import Sizes
+    from jointpmf.judge.posteriors import ComponentTally, most_likely, posterior_frame
+from jointpmf.judge.sizes import Sizes
 
-CRITERION_NAMES = {"aic": "AIC", "bic": "BIC", "abic": "aBIC", "caic": "CAIC"}
-CRITERIA = tuple(CRITERION_NAMES)
+_NAMES = {"aic": "AIC", "bic": "BIC", "abic": "aBIC", "caic": "CAIC"}
+CRITERIA = tuple(_NAMES)
 """The information criteria; for all of them, smaller is better."""
-
-_ASSIGNED = "most likely"
-"""The column of a row's most likely component, beside those of the posteriors."""
 
 
 def information_criteria(
@@ -52,6 +50,17 @@ def information_criteria(
         "caic": math.log(n_rows) + 1,
     }
     return {name: -2 * log_likelihood + n_parameters * penalties[name] for name in CRITERIA}
+
+
+def criterion_name(criterion: str) -> str:
+    """Return an information criterion by the name that people know it by; others are as they are.
+
+    Examples
+    --------
+    >>> criterion_name("abic"), criterion_name("validation")
+    ('aBIC', 'validation')
+    """
+    return _NAMES.get(criterion, criterion)
 
 
 @dataclass(frozen=True)
@@ -97,7 +106,7 @@ class Summary:
     @property
     def criteria(self) -> dict[str, float]:
         """The information criteria by the names that people know them by."""
-        return {label: getattr(self, name) for name, label in CRITERION_NAMES.items()}
+        return {criterion_name(name): getattr(self, name) for name in CRITERIA}
 
     @cached_property
     def sizes(self) -> Sizes:
@@ -113,6 +122,16 @@ class Summary:
         """
         labels = range(self.pmf.rank)
         return self._sizes(self.components, labels, "").by_posterior[: self.pmf.rank]
+
+    @property
+    def told_sizes(self) -> dict[str, np.ndarray]:
+        """What is printed of the sizes of the components, each array of shape (rank,), by name."""
+        return {
+            "weight": self.pmf.weights,
+            "by posterior": self.sizes.by_posterior[0],
+            "by most likely": self.sizes.by_component[0],
+            "mean posterior": self.classification.diagonal(),
+        }
 
     def sizes_by(self, column: Any) -> Sizes:
         """Return how large the components (latent classes) are in groups of rows.
@@ -171,32 +190,18 @@ class Summary:
         >>> summary(sure, [[1], [None]]).posteriors().columns
         ['component 0', 'component 1', 'most likely']
         """
-        pmf = self.pmf
-        names = pmf.component_names or [f"component {f}" for f in range(pmf.rank)]
-        if _ASSIGNED in names:
-            raise JointPMFError(
-                f"a component is called {_ASSIGNED!r}, as is the column of most likely ones; "
-                "give it another name with reordered(names=…)"
-            )
-        columns: dict[str, Any] = dict(zip(names, self.responsibilities.T, strict=True))
-        levels = pmf.component_names or range(pmf.rank)
-        return table_of({**columns, _ASSIGNED: (levels, self.components)}, backend)
+        return posterior_frame(self.pmf, self.responsibilities, self.components, backend)
 
     def __str__(self) -> str:
         """Return the weights, the profile of every variable and the criteria as text."""
         pmf = self.pmf
         heading = ["component", *pmf.component_labels]
-        lines = [
-            ["weight", *shares_text(pmf.weights)],
-            ["by posterior", *shares_text(self.sizes.by_posterior[0])],
-            ["by most likely", *shares_text(self.sizes.by_component[0])],
-            ["mean posterior", *shares_text(self.classification.diagonal())],
-        ]
+        lines = [[name, *shares_text(shares)] for name, shares in self.told_sizes.items()]
         for variable, factor in zip(pmf.domain, pmf.factors, strict=True):
             lines.append([variable.name] + [""] * pmf.rank)
             for level, row in zip(variable.levels, factor, strict=True):
                 lines.append([f"  {level}", *shares_text(row)])
-        rows = f"{self.n_rows:g} rows, rank {pmf.rank}, {self.n_parameters} parameters"
+        rows = f"{rows_text(self.n_rows)} rows, rank {pmf.rank}, {self.n_parameters} parameters"
         criteria = "  ".join(f"{label} {value:.2f}" for label, value in self.criteria.items())
         return "\n".join(
             [
@@ -329,7 +334,7 @@ def summary(pmf: JointPMF | Solution, table: Any, sample_weight: Any = None) -> 
     """
     replication = ""
     if isinstance(pmf, Solution):
-        replication, pmf = _replication(pmf), pmf.pmf
+        replication, pmf = pmf.replication, pmf.pmf
     if not isinstance(pmf, JointPMF):
         raise JointPMFError(f"a summary is of a JointPMF, not of {shown(pmf)}")
     codes = encode(table, pmf.domain)
@@ -339,6 +344,8 @@ def summary(pmf: JointPMF | Solution, table: Any, sample_weight: Any = None) -> 
     if not weights.any():
         raise JointPMFError("no row of the table has an observed cell to summarise")
     logs, posterior = pmf.log_probability(codes), pmf.responsibilities(codes)
+    tally = ComponentTally(pmf)
+    tally.add(posterior, weights)
     log_likelihood = float((weights * np.where(weights > 0, logs, 0.0)).sum())
     n_parameters = n_free_parameters(pmf.domain, pmf.rank)
     n_rows = float(weights.sum())
@@ -348,37 +355,10 @@ def summary(pmf: JointPMF | Solution, table: Any, sample_weight: Any = None) -> 
         log_likelihood,
         n_parameters,
         **information_criteria(log_likelihood, n_parameters, n_rows),
-        relative_entropy=relative_entropy(posterior, weights),
-        components=np.where(is_seen, posterior.argmax(axis=1), MISSING),
+        relative_entropy=tally.relative_entropy,
+        components=most_likely(codes, posterior),
         responsibilities=posterior,
         _table=(codes, given),
         _source=table.codes if isinstance(getattr(table, "codes", None), Codes) else table,
         replication=replication,
     )
-
-
-def _replication(solution: Solution) -> str:
-    """Say how often the best optimum was found."""
-    if solution.n_starts == 1:
-        return "found by one start"
-    return f"found by {solution.n_agreed} of {solution.n_starts} starts"
-
-
-def relative_entropy(posterior: np.ndarray, weights: np.ndarray) -> float:
-    """Return 1 − (mean entropy of the rows' components) / log rank (eq. 24)."""
-    rank = posterior.shape[1]
-    if rank == 1:
-        return 1.0
-    total = float(weights @ component_entropies(posterior))
-    return 1.0 - total / (float(weights.sum()) * math.log(rank))
-
-
-def component_entropies(posterior: np.ndarray) -> np.ndarray:
-    """Return the entropy of each row's component, in nats.
-
-    Examples
-    --------
-    >>> component_entropies(np.array([[1.0, 0.0], [0.5, 0.5]])).round(3).tolist()
-    [0.0, 0.693]
-    """
-    return entr(posterior).sum(axis=1)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jointpmf.data.table_files import TableFile
     from jointpmf.domain import Domain
     from jointpmf.marginals.marginal_set import MarginalSet
+    from jointpmf.rows.weighted import WeightedCodes
 
 
 _BATCH_LEVELS = LevelRules(
@@ -32,16 +33,6 @@ _BATCH_LEVELS = LevelRules(
     empty="the batches are empty: there is nothing to learn the levels from",
 )
 """How the levels of batches are learned where no domain is given."""
-
-WeightedCodes = tuple[Codes, np.ndarray | None]
-"""Some rows, and what each of them counts for; None if each counts for one."""
-
-
-def joined(parts: Sequence[WeightedCodes]) -> WeightedCodes:
-    """Return the rows of several parts as one; either all of them have weights, or none."""
-    array = np.concatenate([codes.array for codes, _ in parts])
-    weights = [own for _, own in parts if own is not None]
-    return Codes(parts[0][0].domain, array), np.concatenate(weights) if weights else None
 
 
 @dataclass(frozen=True)

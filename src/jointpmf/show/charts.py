@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from jointpmf.judge.rank_text import percent_text
+from jointpmf.judge.rank_text import curve_sentences
+from jointpmf.judge.text import share_text
 from jointpmf.show.html import Html, element, escaped, html_table, joined
 from jointpmf.show.text import number_text, percent, shortened
 
@@ -250,15 +251,14 @@ def curve_html(curve: RankCurve) -> Html:
     True
     """
     is_held_out = curve.criterion == "validation"
-    name = "log-likelihood per held-out row" if is_held_out else curve.criterion.upper()
+    name = "log-likelihood per held-out row" if is_held_out else curve.criterion_name
     parts = [_table(curve, "held-out" if is_held_out else name, has_errors=is_held_out)]
     finite = [s for s in curve.scores if math.isfinite(s.score)]
     if len(finite) > 1:
         better = "higher" if is_held_out else "lower"
         chart = _chart(finite, curve.rank, f"{name}, {better} is better")
         parts.insert(0, element("div", chart))
-    if curve.elbow is not None:
-        parts.append(element("p", f"The fitted log-likelihood bends at rank {curve.elbow}."))
+    parts += [element("p", sentence) for sentence in curve_sentences(curve)]
     return joined(parts)
 
 
@@ -275,7 +275,7 @@ def _table(curve: RankCurve, score_name: str, has_errors: bool) -> Html:
             _digits(s.log_likelihood),
             _digits(gain) if math.isfinite(gain) else "",
             f"{s.n_parameters:,}",
-            *[percent_text(s.smallest), _digits(s.relative_entropy)] * has_models,
+            *[share_text(s.smallest), _digits(s.relative_entropy)] * has_models,
         ]
         for s, gain in zip(curve.scores, curve.gains, strict=True)
     ]

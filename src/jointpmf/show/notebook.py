@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from jointpmf.domain import text_of
-from jointpmf.judge.text import shares_text
+from jointpmf.judge.text import rows_text, shares_text
 from jointpmf.show.charts import bars, curve_html
 from jointpmf.show.html import Html, element, facts, fragment, html_table, joined, name_of
 from jointpmf.show.text import number_text, percent
@@ -163,16 +163,13 @@ def summary_html(summary: Summary) -> str:
     pmf = summary.pmf
     n_shown = min(pmf.rank, _COMPONENTS)
     rows: list[list[object]] = [
-        ["weight", *shares_text(pmf.weights[:n_shown])],
-        ["by posterior", *shares_text(summary.sizes.by_posterior[0, :n_shown])],
-        ["by most likely", *shares_text(summary.sizes.by_component[0, :n_shown])],
-        ["mean posterior", *shares_text(summary.classification.diagonal()[:n_shown])],
+        [name, *shares_text(shares[:n_shown])] for name, shares in summary.told_sizes.items()
     ]
     for variable, factor in zip(pmf.domain.variables[:_PROFILED], pmf.factors, strict=False):
         rows += _profile_rows(variable, [shares_text(row[:n_shown]) for row in factor[:_LEVELS]])
     criteria = [(label, f"{criterion:.2f}") for label, criterion in summary.criteria.items()]
     return fragment(
-        _heading(f"{summary.n_rows:g} rows, rank {pmf.rank}"),
+        _heading(f"{rows_text(summary.n_rows)} rows, rank {pmf.rank}"),
         facts(
             [
                 ("free parameters", f"{summary.n_parameters:,}"),

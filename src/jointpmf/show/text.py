@@ -62,6 +62,19 @@ def number_text(number: Any, digits: int = 4) -> str:
     return f"{number:.{digits}g}".replace("-", "−")
 
 
+def amount_text(number: float) -> str:
+    """Return a number with two decimals, or a very large one by its power of ten.
+
+    Examples
+    --------
+    >>> amount_text(-21311.536), amount_text(2.678e10), amount_text(float("inf"))
+    ('−21,311.54', '2.678e+10', '∞')
+    """
+    if not math.isfinite(number):
+        return number_text(number)
+    return (f"{number:,.2f}" if abs(number) < 1e9 else f"{number:.4g}").replace("-", "−")
+
+
 def whole_in(text: str) -> int | None:
     """Return the whole number that a text is, such as one of a model file, or None.
 

@@ -26,3 +26,14 @@ def first_of(pmf: JointPMF, told: np.ndarray, count: int) -> JointPMF:
 def how_many(count: int, total: int, what: str, which: str) -> str:
     """Say how many are shown, if not all are."""
     return "" if count == total else f"{count:,} of {total:,} {what} ({which})"
+
+
+def what_is_drawn(
+    pmf: JointPMF, part: JointPMF, components: np.ndarray, is_asked: bool
+) -> list[str]:
+    """Say which variables, unless someone asked for them, and which components are shown."""
+    share = f"{part.weights[components].sum():.0%} of the weight"
+    return [
+        "" if is_asked else how_many(len(part.domain), len(pmf.domain), "variables", TELLING),
+        how_many(len(components), pmf.rank, "components", share),
+    ]

@@ -73,7 +73,7 @@ def rank_curve(curve: RankCurve, ax: Axes | None = None) -> Axes:
     scores = finite([score.score for score in curve.scores])
     errors = finite([score.standard_error for score in curve.scores])
     is_held_out = curve.criterion == "validation"
-    name = "held-out log-likelihood\nper row (nats)" if is_held_out else curve.criterion.upper()
+    name = "held-out log-likelihood\nper row (nats)" if is_held_out else curve.criterion_name
     with drawing(ax, height=4.6) as ax:
         ax.set(xlabel="rank", ylabel=name)
         if np.isnan(scores).all():

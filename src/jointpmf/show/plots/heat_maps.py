@@ -12,7 +12,13 @@ from jointpmf.errors import JointPMFError
 from jointpmf.judge.information import pairwise_mutual_information
 from jointpmf.pmf import JointPMF
 from jointpmf.show.plots.canvas import cell_points, check_kind, drawing, heat_colours, short
-from jointpmf.show.plots.chosen import TELLING, by_information, first_of, how_many
+from jointpmf.show.plots.chosen import (
+    TELLING,
+    by_information,
+    first_of,
+    how_many,
+    what_is_drawn,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,12 +61,7 @@ def factors(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | None =
     rows = np.vstack([row for factor in part.factors for row in (gap, factor[:, order])])
     labels = [text for v in part.domain for text in (v.name, *v.levels)]
     heads = [part.domain.offsets[n] + n for n in range(len(part.domain))]
-    notes = [
-        how_many(len(part.domain), len(pmf.domain), "variables", TELLING) if names is None else "",
-        how_many(
-            len(order), pmf.rank, "components", f"{part.weights[order].sum():.0%} of the weight"
-        ),
-    ]
+    notes = what_is_drawn(pmf, part, order, is_asked=names is not None)
     width = 0.5 if len(order) <= 12 else 0.32
     with drawing(ax, 3.0 + width * max(len(order), 4), 1.3 + 0.19 * len(rows)) as ax:
         _heat_map(ax, rows, 1.0, "P(level | component)")

@@ -11,7 +11,7 @@ import numpy as np
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.pmf import JointPMF
 from jointpmf.show.plots.canvas import cell_points, check_kind, heat_colours, short, style
-from jointpmf.show.plots.chosen import TELLING, by_information, first_of, how_many
+from jointpmf.show.plots.chosen import by_information, first_of, what_is_drawn
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,12 +66,7 @@ def profiles(
     if not len(part.domain):
         raise JointPMFError("there is no variable to draw")
     drawn = np.sort(np.argsort(-part.weights, kind="stable")[:_MOST_COMPONENTS])
-    notes = [
-        how_many(len(part.domain), len(pmf.domain), "variables", TELLING) if names is None else "",
-        how_many(
-            len(drawn), pmf.rank, "components", f"{part.weights[drawn].sum():.0%} of the weight"
-        ),
-    ]
+    notes = what_is_drawn(pmf, part, drawn, is_asked=names is not None)
     is_shared = len({variable.levels for variable in part.domain}) == 1
     with style():
         grid = _panels(figure, part, len(drawn) + 1, is_shared)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jointpmf.components import component_titles
 from jointpmf.domain import text_of
 from jointpmf.show.text import count_text, number_text, percent, shortened
 from jointpmf.solvers.loop import Status
@@ -53,6 +54,13 @@ def _of_the_fit(found: Findings) -> Iterator[str]:
         )
     if status is Status.ONE_PASS:
         yield "Every row was seen only once: more passes over the data would fit it better."
+    about = found.subject.about
+    if about.get("agreed") == "1" and about.get("starts", "1") != "1":
+        yield (
+            f"The best optimum was found by only one of {shortened(about['starts'])} starts, so "
+            "there may be a better one. Fit again from more starts, with another seed, or with a "
+            "smaller rank."
+        )
     if found.is_unique is False:
         yield _of_uniqueness(found)
     marginals = found.subject.marginals
@@ -140,7 +148,8 @@ def _of_the_model(found: Findings) -> Iterator[str]:
     tiny /= found.subject.n_averaged  # an average has the components of all its fits
     small = [(f, w) for f, w in enumerate(pmf.weights.tolist()) if w < tiny]
     if small and pmf.rank > 1:
-        names = [f"component {f} ({percent(weight)})" for f, weight in small]
+        titles = component_titles(pmf.rank, pmf.component_names)
+        names = [f"{shortened(titles[f], 40)} ({percent(weight)})" for f, weight in small]
         rows = f"fewer than {_FEW_ROWS} rows each" if n_rows is not None else "hardly any rows"
         yield f"Some components stand for {rows}, too few to tell much: {_listed(names)}."
     impossible = [

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from jointpmf.judge.pairs import cell_residuals
+
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
     from jointpmf.marginals.counts import MarginalCounts
@@ -33,7 +35,8 @@ class Misfit(NamedTuple):
     """One marginal beside the model's: how far apart they are, and where most of all.
 
     `distance` is the share of rows that would have to be in other cells; `chance` is its average
-    if the model were the truth, where the number of rows is known.
+    if the model were the truth, where the number of rows is known. `residual` is χ² / df of a pair
+    that was counted over rows, as in `Summary.goodness_of_fit`.
     """
 
     names: tuple[str, ...]
@@ -43,6 +46,7 @@ class Misfit(NamedTuple):
     levels: tuple[object, ...]
     observed: float
     fitted: float
+    residual: float | None = None
 
     @property
     def beyond_chance(self) -> float:
@@ -60,6 +64,11 @@ class Comparison(NamedTuple):
 
     misfits: list[Misfit]
     n_all: int
+
+    @property
+    def has_residuals(self) -> bool:
+        """Whether the worst are those with the largest residuals."""
+        return any(misfit.residual is not None for misfit in self.misfits)
 
 
 def compared_pairs(domain: Domain, budget: Budget | None = None) -> list[tuple[str, ...]]:
@@ -113,8 +122,10 @@ def comparison(
         observed = _counted(tally.counts)
     else:
         return None
-    found = [_misfit(subject.pmf, *one) for one in observed]
-    return Comparison(sorted(found, key=lambda one: -one.beyond_chance), n_all)
+    is_counted = subject.marginals is None
+    found = [_misfit(subject.pmf, *one, is_counted) for one in observed]
+    found.sort(key=lambda one: (-(one.residual or 0.0), -one.beyond_chance))
+    return Comparison(found, n_all)
 
 
 Observed = tuple[tuple[str, ...], np.ndarray, float | None]
@@ -137,7 +148,11 @@ def _counted(counts: MarginalCounts) -> Iterator[Observed]:
 
 
 def _misfit(
-    pmf: JointPMF, names: tuple[str, ...], observed: np.ndarray, n_obs: float | None
+    pmf: JointPMF,
+    names: tuple[str, ...],
+    observed: np.ndarray,
+    n_obs: float | None,
+    is_counted: bool,
 ) -> Misfit:
     own = pmf.marginal(names)
     fitted = own.table()
@@ -151,7 +166,16 @@ def _misfit(
         tuple(v.levels[int(k)] for v, k in zip(own.domain, cell, strict=True)),
         float(observed[cell]),
         float(fitted[cell]),
+        _residual(observed, fitted, n_obs) if is_counted and n_obs is not None else None,
     )
+
+
+def _residual(observed: np.ndarray, fitted: np.ndarray, n_obs: float) -> float | None:
+    """Return χ² / df of the table of a pair (docs/math.md, eq. 55); None where it has no df."""
+    df = math.prod(size - 1 for size in observed.shape)
+    if observed.ndim != 2 or not df:
+        return None
+    return float((cell_residuals(n_obs * observed, n_obs * fitted) ** 2).sum()) / df
 
 
 def _chance(shares: np.ndarray, n_obs: float) -> float:

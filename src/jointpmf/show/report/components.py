@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from jointpmf.components import component_titles
 from jointpmf.domain import text_of
 from jointpmf.show.charts import bar, curve_html
 from jointpmf.show.html import Html, element, joined, name_of, paragraph, scroller
@@ -55,8 +56,8 @@ def components(found: Findings) -> Iterator[Html]:
 
 
 def _heading(pmf: JointPMF, f: int) -> Html:
-    names = pmf.component_names
-    return element("h3", f"Component {f}" if names is None else name_of(names[f]))
+    title = component_titles(pmf.rank, pmf.component_names)[f]
+    return element("h3", name_of(title if pmf.component_names else title.capitalize()))
 
 
 def _component(
@@ -104,7 +105,7 @@ def ranks(found: Findings, curve: RankCurve) -> Iterator[Html]:
         "Each rank was fitted to a part of the rows and judged by rows that it had not seen: more "
         "components fit better, but predict worse from some point on."
         if curve.criterion == "validation"
-        else f"Each rank was fitted to all rows and judged by {curve.criterion.upper()}, which "
+        else f"Each rank was fitted to all rows and judged by {curve.criterion_name}, which "
         "weighs the fit against the number of parameters."
     )
     own = f"This model has {found.subject.pmf.rank}."

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jointpmf.judge.identifiability import identifiability
 from jointpmf.show.report.cautions import cautions
 from jointpmf.show.report.comparison import comparison
+from jointpmf.show.report.subject import Subject
+from jointpmf.show.report.tally import Tally
 from jointpmf.show.text import whole_in
 from jointpmf.solvers.jacobian import n_free_parameters
 from jointpmf.solvers.loop import Status
 
 if TYPE_CHECKING:
+    from jointpmf.fit.solution import Solution
+    from jointpmf.judge.goodness import Goodness
     from jointpmf.judge.identifiability import Identifiability
     from jointpmf.judge.rank import RankCurve
     from jointpmf.show.report.comparison import Budget, Comparison
-    from jointpmf.show.report.subject import Subject
-    from jointpmf.show.report.tally import Tally
 
 _MOST_PARAMETERS = 1500
 """Numbers of the largest model whose uniqueness is judged; larger ones take too long."""
@@ -38,6 +40,7 @@ class Findings:
     curve_note: str
     identified: Identifiability | None
     comparison: Comparison | None
+    goodness: Goodness | None = None
 
     @cached_property
     def warnings(self) -> list[str]:
@@ -54,6 +57,13 @@ class Findings:
         if self.tally is None or (known and known != self.tally.n_rows):
             return known
         return self.tally.weight
+
+    @property
+    def is_most_likely(self) -> bool:
+        """Whether the model was fitted to the rows of the table by maximum likelihood."""
+        subject, tally = self.subject, self.tally
+        is_of_table = tally is not None and subject.n_rows in (None, tally.n_rows)
+        return subject.is_by_rows and subject.status is not Status.VALIDATED and is_of_table
 
     @property
     def n_parameters(self) -> int:
@@ -85,7 +95,21 @@ def findings_of(
     `curve_note` is a sentence on how the curve was found.
     """
     compared = comparison(subject, tally, budget)
-    return Findings(subject, tally, curve, curve_note, identified(subject), compared)
+    found = Findings(subject, tally, curve, curve_note, identified(subject), compared)
+    if tally is None or subject.n_averaged > 1 or not found.is_most_likely:
+        return found
+    return replace(found, goodness=tally.goodness())
+
+
+def findings_in_memory(
+    solution: Solution, table: Any, curve: RankCurve | None, sample_weight: Any
+) -> Findings:
+    """Return what is to be said of a fit and of a table in memory, if there is one."""
+    tally = None
+    if table is not None:
+        counts_pairs = solution.marginals is None
+        tally = Tally.of_table(solution.pmf, table, sample_weight, counts_pairs=counts_pairs)
+    return findings_of(Subject.of_solution(solution), tally, curve)
 
 
 def identified(subject: Subject) -> Identifiability | None:

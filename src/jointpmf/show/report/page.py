@@ -15,12 +15,11 @@ from jointpmf import __version__
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.output import atomic_output, checked_path
 from jointpmf.show.html import Html, element, joined, page
-from jointpmf.show.report.cards import course, data, fitted, head, quality, uniqueness, watch_out
+from jointpmf.show.report.cards import course, data, fitted, head, uniqueness, watch_out
 from jointpmf.show.report.components import components, ranks
-from jointpmf.show.report.findings import findings_of
+from jointpmf.show.report.findings import findings_in_memory
 from jointpmf.show.report.profiles import profiles
-from jointpmf.show.report.subject import Subject
-from jointpmf.show.report.tally import Tally
+from jointpmf.show.report.quality import quality
 
 if TYPE_CHECKING:
     from jointpmf.fit.solution import Solution
@@ -42,12 +41,7 @@ def write_report(
         _check_curve(curve)
     if table is None and sample_weight is not None:
         raise JointPMFError("sample_weight belongs to a table, and none is given")
-    tally = None
-    if table is not None:
-        counts_pairs = solution.marginals is None
-        tally = Tally.of_table(solution.pmf, table, sample_weight, counts_pairs=counts_pairs)
-    found = findings_of(Subject.of_solution(solution), tally, curve)
-    content = report_bytes(found, title)
+    content = report_bytes(findings_in_memory(solution, table, curve, sample_weight), title)
     with atomic_output(path) as file:
         file.write(content)
 

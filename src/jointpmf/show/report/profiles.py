@@ -9,7 +9,7 @@ import numpy as np
 
 from jointpmf.domain import text_of
 from jointpmf.judge.information import component_information
-from jointpmf.judge.summary import information_criteria
+from jointpmf.judge.summary import criterion_name, information_criteria
 from jointpmf.judge.text import shares_text
 from jointpmf.show.charts import stacked, swatch
 from jointpmf.show.html import (
@@ -22,7 +22,7 @@ from jointpmf.show.html import (
     paragraph,
     scroller,
 )
-from jointpmf.show.text import count_text, percent
+from jointpmf.show.text import amount_text, count_text, percent
 
 if TYPE_CHECKING:
     from jointpmf.domain import Variable
@@ -68,12 +68,11 @@ def _criteria(found: Findings) -> Iterator[tuple[object, object]]:
     tally = found.tally
     if tally is None or tally.n_impossible or not tally.weight:
         return
-    yield "Log-likelihood", f"{tally.log_likelihood:,.2f}".replace("-", "−")
+    yield "Log-likelihood", amount_text(tally.log_likelihood)
     yield "Free parameters", f"{found.n_parameters:,}"
     criteria = information_criteria(tally.log_likelihood, found.n_parameters, tally.weight)
     for name, criterion in criteria.items():
-        label = "aBIC" if name == "abic" else name.upper()
-        yield label, f"{criterion:,.2f}".replace("-", "−")
+        yield criterion_name(name), amount_text(criterion)
     if tally.sharpness is not None:
         yield "Relative entropy (entropy R²)", f"{tally.sharpness:.3f}"
 
@@ -82,9 +81,9 @@ def _sizes(found: Findings, drawn: np.ndarray) -> Html:
     pmf, tally = found.subject.pmf, found.tally
     headings = ["component", "weight"]
     columns = [pmf.weights]
-    if tally is not None and tally.weight_seen:
+    if tally is not None and tally.components.total:
         headings += ["by posterior", "by most likely"]
-        columns += [tally.by_posterior, tally.by_component]
+        columns += [tally.components.by_posterior, tally.components.by_component]
     rows = [
         [name_of(pmf.component_labels[f]), *(percent(float(column[f])) for column in columns)]
         for f in drawn

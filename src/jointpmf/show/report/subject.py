@@ -47,6 +47,8 @@ class Subject:
             "tables": "" if marginals is None else str(len(marginals)),
             "source": str(source or ""),
             "start": str(solution.start or ""),
+            "starts": str(solution.n_starts) if solution.replication else "",
+            "agreed": str(solution.n_agreed) if solution.replication else "",
             "averaged": str(solution.n_averaged) if solution.n_averaged > 1 else "",
             "status": solution.status.value,
             "objective": f"{solution.objective:.10g}",

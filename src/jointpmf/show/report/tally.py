@@ -10,14 +10,15 @@ import numpy as np
 
 from jointpmf.data.codes import Codes, checked_weights
 from jointpmf.data.encode import encode
-from jointpmf.domain import MISSING
 from jointpmf.errors import JointPMFError
 from jointpmf.evidence import posterior_of_rows
-from jointpmf.judge.summary import component_entropies
+from jointpmf.judge.posteriors import ComponentTally
 from jointpmf.marginals.counts import MarginalCounts
+from jointpmf.rows.weighted import DistinctRows
 from jointpmf.show.report.comparison import compared_pairs
 
 if TYPE_CHECKING:
+    from jointpmf.judge.goodness import Goodness
     from jointpmf.pmf import JointPMF
 
 
@@ -32,12 +33,19 @@ class Tally:
         The marginals to count, for the comparison with the model's.
     max_numbers : int
         Numbers that are in memory at a time for the responsibilities of rows.
+    most_cells : int
+        Cells of distinct rows that are kept with how often they occur. In a table of more, whole
+        rows are not compared with the model.
     """
 
     def __init__(
-        self, pmf: JointPMF, subsets: Sequence[Sequence[str]] = (), max_numbers: int = 2**22
+        self,
+        pmf: JointPMF,
+        subsets: Sequence[Sequence[str]] = (),
+        max_numbers: int = 2**22,
+        most_cells: int = 2**22,
     ) -> None:
-        self.pmf, self.max_numbers = pmf, max_numbers
+        self.pmf, self.max_numbers, self.distinct = pmf, max_numbers, DistinctRows(most_cells)
         self._factors = np.concatenate([np.zeros((0, pmf.rank)), *pmf.factors])
         self.counts = MarginalCounts(pmf.domain, subsets)
         self.levels = [np.zeros(size) for size in pmf.domain.sizes]
@@ -48,14 +56,13 @@ class Tally:
         self.n_unknown = 0
         """Cells whose level the model does not know, which count as missing."""
         self.is_weighted = False
-        self.weight = self.weight_seen = 0.0
-        """Total weight of the rows with an observed cell, and of those that are possible."""
+        self.weight = 0.0
+        """Total weight of the rows with an observed cell."""
         self.first_impossible: int | None = None
         self.log_likelihood = 0.0
         """Of the possible rows with an observed cell."""
-        self.entropy = 0.0
-        """Of the responsibilities of those rows, summed by weight."""
-        self._posterior, self._assigned = np.zeros(pmf.rank), np.zeros(pmf.rank)
+        self.components = ComponentTally(pmf)
+        """How large and how clear the components are, by those rows."""
 
     @classmethod
     def of_table(
@@ -79,10 +86,11 @@ class Tally:
             self.counts.add(codes, weights)
         for n, size in enumerate(codes.domain.sizes):
             column = codes.columns[n]
-            is_observed = column != MISSING
+            is_observed = column >= 0
             counted = None if weights is None else weights[is_observed]
             self.levels[n] += np.bincount(column[is_observed], counted, minlength=size)
             self.n_cells[n] += is_observed.sum()
+        self.distinct.add(codes, weights)
         if weights is None:
             weights = np.ones(codes.n_rows)
         size = max(self.max_numbers // max(self.pmf.rank, len(self.pmf.domain)), 1)
@@ -90,10 +98,17 @@ class Tally:
             part = slice(begin, begin + size)
             self._add_rows(Codes(codes.domain, codes.array[part]), weights[part])
 
+    def goodness(self) -> Goodness | None:
+        """Return how well whole rows fit the model; None if there are too many to compare."""
+        from jointpmf.judge.goodness import goodness_of_fit
+
+        rows = self.distinct.whole()
+        return None if rows is None else goodness_of_fit(self.pmf, *rows, has_pairs=False)
+
     def _add_rows(self, codes: Codes, weights: np.ndarray) -> None:
         posterior, logs = posterior_of_rows(codes, self.pmf.weights, self._factors)
         is_possible = (logs > -np.inf) | (weights == 0)  # rows of weight 0 do not count
-        is_seen = (codes.array != MISSING).any(axis=1)
+        is_seen = (codes.array >= 0).any(axis=1)
         if self.first_impossible is None and not is_possible.all():
             self.first_impossible = self.n_rows + int(is_possible.argmin())
         self.n_rows += codes.n_rows
@@ -101,23 +116,8 @@ class Tally:
         self.n_impossible += int((~is_possible).sum())
         counts = is_possible & is_seen & (weights > 0)
         self.weight += float(weights[is_seen].sum())
-        self.weight_seen += float(weights[counts].sum())
         self.log_likelihood += float(weights[counts] @ logs[counts])
-        self.entropy += float(weights[counts] @ component_entropies(posterior[counts]))
-        self._posterior += weights[counts] @ posterior[counts]
-        self._assigned += np.bincount(
-            posterior[counts].argmax(axis=1), weights[counts], minlength=self.pmf.rank
-        )
-
-    @property
-    def by_posterior(self) -> np.ndarray:
-        """The share of each component among the possible rows: the mean of their posteriors."""
-        return self._posterior / self.weight_seen
-
-    @property
-    def by_component(self) -> np.ndarray:
-        """The share of those rows whose most likely component each is."""
-        return self._assigned / self.weight_seen
+        self.components.add(posterior[counts], weights[counts])
 
     @property
     def n_observed(self) -> int:
@@ -137,9 +137,9 @@ class Tally:
     @property
     def sharpness(self) -> float | None:
         """How clearly rows belong to one component: 1 is certain, 0 not at all; None at rank 1."""
-        if self.pmf.rank == 1 or not self.weight_seen:
+        if self.pmf.rank == 1 or not self.components.total:
             return None
-        return 1 - self.entropy / (self.weight_seen * math.log(self.pmf.rank))
+        return self.components.relative_entropy
 
     @property
     def typical_probability(self) -> tuple[float, float] | None:

@@ -1,36 +1,41 @@
-"""Moves from one optimum towards another: a little noise, or components that are put elsewhere.
+"""Moves from one optimum towards another: other weights of rows, noise, components put elsewhere.
 
 What EM ends at is often no more than the nearest optimum. From a point near it, in which a
-component has another place or nothing is zero, it often ends at a better one.
+component has another place or nothing is zero, it often ends at a better one. Which moves are good
+was measured on tables where single starts seldom find the best optimum: these four, in turns, found
+it most often for their cost.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jointpmf.point import Point
+from jointpmf.solvers.em import EM
 from jointpmf.solvers.starts.random import mixed, point_at_rows, random_point, settled
 
 if TYPE_CHECKING:
     from jointpmf.rows.table import TableRows
 
-_LITTLE, _MUCH = 0.2, 0.5
-"""Part of a random point in a jittered one."""
+_NOISE = 0.5
+"""Part of a random point in a jittered one, and in a component that is split off another."""
+
+_SHAKEN_STEPS = 8
+"""EM steps on rows whose weights are drawn anew."""
 
 _LIFT = 0.02
 """Part of the marginals in components that stay where they are, so that nothing is zero."""
 
 
 def moved(point: Point, rows: TableRows, k: int, generator: np.random.Generator) -> Point:
-    """Return the k-th move from a point: noise and another place for a component, in turns."""
-    rank = len(point.weights)
-    if k % 4 == 1 and rank > 2:
-        return _split(point, rows, generator)
-    if k % 4 in (1, 3) and rank > 1:
-        return _replaced(point, rows, generator)
-    return _jittered(point, rows, _LITTLE if k % 4 == 0 else _MUCH, generator)
+    """Return the k-th move from a point: all components are disturbed, or some, in turns."""
+    moves = [_shaken, _split, _jittered, _replaced]
+    if len(point.weights) < 3:
+        moves[1] = _replaced
+    return moves[k % 4](point, rows, generator)
 
 
 def crossed(point: Point, other: Point, rows: TableRows) -> Point:
@@ -40,10 +45,20 @@ def crossed(point: Point, other: Point, rows: TableRows) -> Point:
     return settled(rows, mixed(both, rows.marginal, _LIFT), len(point.weights))
 
 
-def _jittered(point: Point, rows: TableRows, part: float, generator: np.random.Generator) -> Point:
+def _shaken(point: Point, rows: TableRows, generator: np.random.Generator) -> Point:
+    """Return where some EM steps lead if rows count for more or less than they do."""
+    weights = rows.weights * generator.standard_exponential(len(rows))
+    solver = EM(replace(rows, weights=weights), len(point.weights))
+    state = solver.start(mixed(point, rows.marginal, _LIFT))
+    for _ in range(_SHAKEN_STEPS):
+        state = solver.step(state)
+    return mixed(state.point, rows.marginal, _LIFT)
+
+
+def _jittered(point: Point, rows: TableRows, generator: np.random.Generator) -> Point:
     """Return a point with a part of a random one in every column."""
     noise = random_point(rows.domain, len(point.weights), generator).factors
-    return Point(point.weights, (1 - part) * point.factors + part * noise)
+    return Point(point.weights, (1 - _NOISE) * point.factors + _NOISE * noise)
 
 
 def _replaced(point: Point, rows: TableRows, generator: np.random.Generator) -> Point:
@@ -64,7 +79,7 @@ def _split(point: Point, rows: TableRows, generator: np.random.Generator) -> Poi
     both = weights[[f, g]] + np.finfo(float).tiny
     factors[:, f] = factors[:, [f, g]] @ both / both.sum()
     noise = random_point(rows.domain, 1, generator).factors[:, 0]
-    factors[:, g] = (1 - _MUCH) * factors[:, h] + _MUCH * noise
+    factors[:, g] = (1 - _NOISE) * factors[:, h] + _NOISE * noise
     weights[f] += weights[g]
     weights[[g, h]] = weights[h] / 2
     return Point(weights / weights.sum(), factors)
