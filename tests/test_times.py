@@ -120,7 +120,9 @@ def test_a_model_of_bins_comes_back_from_its_file(tmp_path, kind):
     assert (again.log_probability(table) == pmf.log_probability(table)).all()
 
 
-@pytest.mark.parametrize("backend", [pd.DataFrame, pl.DataFrame, pa.table], ids=str)
+@pytest.mark.parametrize(
+    "backend", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"]
+)
 @pytest.mark.parametrize("strategy", ["auto", "mode", "expectation", "sample"])
 def test_holes_are_filled_with_times(backend, strategy):
     early, late = DAYS[:30], DAYS[30:]

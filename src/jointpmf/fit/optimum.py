@@ -25,7 +25,7 @@ from jointpmf.point import Point
 from jointpmf.rows.source import Table
 from jointpmf.rows.table import log_likelihoods
 from jointpmf.solvers.loop import Loop, Outcome, Status
-from jointpmf.solvers.starts.moves import crossed, moved
+from jointpmf.solvers.starts.moves import crossed, moved, passes_of_move
 from jointpmf.solvers.starts.random import point_at_rows
 from jointpmf.threads import interrupts
 
@@ -166,12 +166,14 @@ class _Climbs:
         n_most = effort.patience if self.fit.rank > 1 else 0
         while n_vain < n_most and not self._is_stopped and not (self.ends and self._is_used_up):
             before = self._summit
+            self.n_passes += passes_of_move(n_moves)
             self._try(moved(before.point, rows, n_moves, self.generator), loop)
             n_vain = 0 if _is_ahead(self._summit, before) else n_vain + 1
             n_moves += 1
         for end in sorted(self.ends, key=lambda end: end.objective)[:_MOST_CROSSED]:
             best = self._summit
-            if not self._is_stopped and (_is_ahead(end, best) or _is_ahead(best, end)):
+            is_over = self._is_stopped or self._is_used_up
+            if not is_over and (_is_ahead(end, best) or _is_ahead(best, end)):
                 self._try(crossed(best.point, end.point, rows), loop)
 
     def _try(self, point: Point, loop: Loop, kind: str = "") -> None:

@@ -167,7 +167,7 @@ class Effort:
     patience: int = 8
     agreement: float = 1e-6
     doubt: float = 0.35
-    fits: float = 38.0
+    fits: float = 34.0
     work: float = 3e10
     sample_work: float = 1e10
     step_work: float = 2e5

@@ -38,6 +38,11 @@ def moved(point: Point, rows: TableRows, k: int, generator: np.random.Generator)
     return moves[k % 4](point, rows, generator)
 
 
+def passes_of_move(k: int) -> int:
+    """Return how many passes over the rows the k-th move takes itself."""
+    return 2 * _SHAKEN_STEPS + 1 if k % 4 == 0 else 0
+
+
 def crossed(point: Point, other: Point, rows: TableRows) -> Point:
     """Return the components of two points, merged where that loses least."""
     weights = np.concatenate([point.weights, other.weights]) / 2
