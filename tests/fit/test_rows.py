@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 import jointpmf as jp
 from jointpmf import threads
 from jointpmf.fit.settings import Effort, Kinds
-from jointpmf.judge.rank import RankCurve
+from jointpmf.judge.curve import RankCurve
 from support import oracle
 from support.feasibility import feasible
 from support.small_fits import (

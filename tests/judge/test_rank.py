@@ -10,7 +10,7 @@ import pytest
 import jointpmf as jp
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.judge.bootstrap import BootstrapTest
-from jointpmf.judge.rank import RankCurve, RankScore
+from jointpmf.judge.curve import RankCurve, RankScore
 from jointpmf.judge.summary import CRITERIA, criterion_name, information_criteria
 from jointpmf.solvers.jacobian import n_free_parameters
 from support.small_fits import assert_same_bits

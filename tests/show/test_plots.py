@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 import jointpmf as jp
 from jointpmf.fit.solution import Restart
-from jointpmf.judge.rank import RankCurve, RankScore
+from jointpmf.judge.curve import RankCurve, RankScore
 from jointpmf.show import plots
 from jointpmf.solvers.loop import Step
 

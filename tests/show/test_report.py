@@ -17,7 +17,7 @@ from jointpmf.command.main import main
 from jointpmf.command.report import findings_in
 from jointpmf.fit.solution import Restart, Solution, Start
 from jointpmf.judge.bootstrap import BootstrapTest
-from jointpmf.judge.rank import RankCurve, RankScore
+from jointpmf.judge.curve import RankCurve, RankScore
 from jointpmf.judge.vuong import VLMRTest, VLMRTests
 from jointpmf.model_file import read_model_file, write_model
 from jointpmf.show.report.comparison import Budget, compared_pairs, comparison
@@ -117,7 +117,7 @@ class TestWhatItSays:
         assert str(jp.identifiability(fit.pmf.domain, 4, order=3)) in text
         assert "all 45 pairs of variables" in text
         assert "Maximum likelihood" in text
-        assert "the best of 33 starts" in text
+        assert f"Starts {fit.n_starts} Starts that found it {fit.n_agreed}" in text
         assert "The best is rank 4." in text
         for f, weight in enumerate(fit.pmf.weights):
             assert f"Component {f} {100 * weight:.1f} %, about {round(944 * weight)} rows" in text

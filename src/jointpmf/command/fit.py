@@ -23,7 +23,7 @@ from jointpmf.rows.source import Table
 
 if TYPE_CHECKING:
     from jointpmf.command.fitting import Columns, Limits
-    from jointpmf.judge.rank import RankCurve
+    from jointpmf.judge.curve import RankCurve
     from jointpmf.rows.reading import FileReading
 
 

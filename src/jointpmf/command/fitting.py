@@ -307,7 +307,8 @@ def _say_how_it_went(fitted: Fitted, output: str, is_hinted: bool, as_json: bool
     parts += [f"{len(pmf.domain)} variables", f"rank {pmf.rank}"]
     if solution.n_averaged > 1:
         parts.append(f"the average of {solution.n_averaged} fits")
-    start = f" ({solution.start})" if solution.start else ""
+    # of several starts that found the same optimum, which was ahead by a last digit says nothing
+    start = f" ({solution.start})" if solution.start and not solution.replication else ""
     where.print(Text(f"{', '.join(parts)}, objective {solution.objective:.6g}{start}"))
     if solution.replication:
         where.print(f"The optimum was {solution.replication}.", highlight=False)

@@ -14,8 +14,7 @@ import polars as pl
 
 from jointpmf.data.codes import Codes
 from jointpmf.data.encode import doubts_of, encode
-from jointpmf.data.given_scales import Scales
-from jointpmf.data.levels import LevelCollector, LevelRules
+from jointpmf.data.levels import LevelCollector, LevelRules, scales_of
 from jointpmf.data.texts import as_numbers, level_for, typed_texts
 from jointpmf.data.weight_column import WeightColumn
 from jointpmf.domain import MISSING, Domain, is_missing, listing_of_texts, text_of
@@ -242,7 +241,7 @@ def learned_domain(
 
     A column is cut by at most `max_binned` numbers: of more, by evenly spaced ones.
     """
-    scales = Scales.of(levels)
+    scales = scales_of(levels)
     scales.check_names(names)
     collector = LevelCollector(
         LevelRules(

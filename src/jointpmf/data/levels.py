@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from jointpmf.data.binning import Cut
     from jointpmf.data.columns import Column
+    from jointpmf.data.given_scales import Levels
 
 logger = logging.getLogger("jointpmf")
 
@@ -293,9 +294,14 @@ def _found_in(column: Column, rules: LevelRules) -> ColumnLevels | ColumnNumbers
     return ColumnNumbers.of(column, rules, bins)
 
 
-def learned_variable(column: Column, rules: LevelRules, scales: Scales) -> Variable:
+def scales_of(levels: Levels | None) -> Scales:
+    """Return the scales that levels in their order are, or raise before anything is read."""
+    return Scales.of(levels)
+
+
+def learned_variable(column: Column, rules: LevelRules, scales: Scales | None = None) -> Variable:
     """Return the variable that a whole column is."""
-    return _found_in(column, rules).variable(scales)
+    return _found_in(column, rules).variable(scales or Scales())
 
 
 class LevelCollector:

@@ -11,7 +11,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from jointpmf.data.codes import Codes
-    from jointpmf.judge.rank import RankCurve
+    from jointpmf.judge.curve import RankCurve
 
 
 def climbing_curves(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from jointpmf.judge.text import share_text
 
 if TYPE_CHECKING:
-    from jointpmf.judge.rank import RankCurve
+    from jointpmf.judge.curve import RankCurve
 
 
 def curve_text(curve: RankCurve) -> str:
@@ -37,7 +37,7 @@ def curve_sentences(curve: RankCurve) -> list[str]:
     Examples
     --------
     >>> import numpy as np
-    >>> from jointpmf.judge.rank import RankCurve, RankScore
+    >>> from jointpmf.judge.curve import RankCurve, RankScore
     >>> scores = tuple(RankScore(k, -10.0 * k, 0.1, -9.0, 5 * k, 0.1) for k in (1, 2))
     >>> print(*curve_sentences(RankCurve("validation", scores[::-1], np.zeros((2, 1)))))
     The held-out log-likelihood still improves at rank 1, the last one tried: try larger ones.

@@ -10,7 +10,6 @@ import numpy as np
 from jointpmf.data.codes import Codes
 from jointpmf.data.columns import columns_of
 from jointpmf.data.decode import table_of
-from jointpmf.data.given_scales import Scales
 from jointpmf.data.levels import LevelRules, learned_variable
 from jointpmf.domain import MISSING, text_of
 from jointpmf.errors import JointPMFError, listing, shown
@@ -161,5 +160,5 @@ def _as_rows(column: Any) -> np.ndarray:
 def _of_column(column: Column) -> tuple[Sequence[Any], np.ndarray]:
     if not column.n_observed:
         return (), np.full(len(column.missing), MISSING)
-    variable = learned_variable(column, LevelRules(max_numbers=column.n_observed), Scales())
+    variable = learned_variable(column, LevelRules(max_numbers=column.n_observed))
     return variable.levels, column.codes({one: variable.code(one) for one in column.distinct})

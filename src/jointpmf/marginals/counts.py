@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jointpmf.data.codes import Codes, checked_weights
 from jointpmf.errors import JointPMFError
-from jointpmf.marginals.counting import count_tables, positions_of
+from jointpmf.marginals.counting import count_tables, names_of_order, positions_of
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.marginals.tables import DEFAULT_LIMITS, Table, TableLimits, add
 
@@ -47,6 +47,18 @@ class MarginalCounts:
         self.domain = domain
         self.subsets = positions_of(domain, subsets)
         self.tables: list[Table] | None = None
+
+    @classmethod
+    def of_order(cls, domain: Domain, order: int) -> MarginalCounts:
+        """Return counts of all subsets of so many variables.
+
+        Examples
+        --------
+        >>> from jointpmf import Domain
+        >>> len(MarginalCounts.of_order(Domain.of_sizes([2, 2, 3]), 2).subsets)
+        3
+        """
+        return cls(domain, names_of_order(domain, order))
 
     def add(self, codes: Codes, sample_weight: Any = None) -> None:
         """Count more rows; codes are made by `encode`."""

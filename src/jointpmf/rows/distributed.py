@@ -16,15 +16,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from jointpmf.data.codes import Codes
 from jointpmf.data.columns import check_shares
 from jointpmf.data.encode import encode
-from jointpmf.data.given_scales import Levels, Scales
-from jointpmf.data.levels import LevelCollector, LevelRules
+from jointpmf.data.levels import LevelCollector, LevelRules, scales_of
 from jointpmf.domain import Domain, check_distinct
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.rows.parts import (
@@ -40,6 +39,9 @@ from jointpmf.rows.parts import (
     Task,
 )
 from jointpmf.threads import limited_to
+
+if TYPE_CHECKING:
+    from jointpmf.data.given_scales import Levels
 
 ENGINES = {"dask.dataframe": "Dask", "pyspark.sql": "Spark"}
 """Where the DataFrames of each engine live; to know them, it need not be imported."""
@@ -81,7 +83,7 @@ def distributed_rows(
     Without a domain its levels are found first, in a pass of their own: then they are those that
     `encode` finds in the whole table, in the order of the scales that `levels` are.
     """
-    scales = Scales.of(levels)
+    scales = scales_of(levels)
     names = list(frame.columns)
     check_distinct(names, "the table")
     for name in names:

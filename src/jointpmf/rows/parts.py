@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 import numpy as np
 
 from jointpmf.data.codes import Codes
-from jointpmf.marginals.counting import Subset, count_tables, names_of_order
+from jointpmf.marginals.counting import Subset, count_tables
 from jointpmf.marginals.counts import MarginalCounts
 from jointpmf.marginals.orders import check_countable
 from jointpmf.marginals.tables import Table, add
@@ -268,7 +268,7 @@ class PartedRows:
     def marginals(self, order: int) -> MarginalSet:
         """Return all marginals of an order, counted in one pass."""
         check_countable(self.domain, order)
-        counts = MarginalCounts(self.domain, names_of_order(self.domain, order))
+        counts = MarginalCounts.of_order(self.domain, order)
         counts.tables = self.parts.total(CountSubsets(counts.subsets)).tables
         return counts.to_marginals()
 

@@ -12,13 +12,12 @@ from jointpmf.compiled.cells import n_observed
 from jointpmf.data.codes import Codes
 from jointpmf.data.columns import check_missing_code
 from jointpmf.data.encode import ReadOptions, encode
-from jointpmf.data.given_scales import Scales
-from jointpmf.data.levels import LevelCollector, LevelRules
+from jointpmf.data.levels import LevelCollector, LevelRules, scales_of
 from jointpmf.errors import JointPMFError, listing, shown
-from jointpmf.marginals.counting import names_of_order
 from jointpmf.marginals.counts import MarginalCounts
 
 if TYPE_CHECKING:
+    from jointpmf.data.given_scales import Scales
     from jointpmf.data.table_files import TableFile
     from jointpmf.domain import Domain
     from jointpmf.marginals.marginal_set import MarginalSet
@@ -109,7 +108,7 @@ class Reading(Protocol):
 
 def counted_marginals(reading: Reading, order: int) -> tuple[MarginalSet, int]:
     """Return all marginals of an order and the number of rows; only counts are ever in memory."""
-    counts = MarginalCounts(reading.domain, names_of_order(reading.domain, order))
+    counts = MarginalCounts.of_order(reading.domain, order)
     n_rows = 0
     for codes, weights in reading.batches():
         counts.add(codes, weights)
@@ -174,7 +173,7 @@ class Batches:
         self._batches: Iterable[Any] | Callable[[], Iterable[Any]] = batches
         self.is_read_once = isinstance(batches, Iterator)
         self._n_rows: int | None = None
-        self.domain = self._learned_domain(Scales.of(levels)) if domain is None else domain
+        self.domain = self._learned_domain(scales_of(levels)) if domain is None else domain
 
     def _tables(self) -> Iterator[Any]:
         tables = self._batches() if callable(self._batches) else self._batches

@@ -14,7 +14,7 @@ from jointpmf.show.html import Html, element, escaped, html_table, joined
 from jointpmf.show.text import number_text, percent, shortened
 
 if TYPE_CHECKING:
-    from jointpmf.judge.rank import RankCurve, RankScore
+    from jointpmf.judge.curve import RankCurve, RankScore
 
 _MOST_BARS = 40
 """Bars of the smallest charts; where there are more levels, neighbours share a bar."""
@@ -54,12 +54,12 @@ def stacked(shares: Sequence[float], texts: Sequence[str]) -> Html:
     for k, (share, text) in enumerate(zip(shares, texts, strict=True)):
         said = element("title", f"{shortened(text)}: {percent(share)}")
         parts.append(
-            f'<rect class="part" x="{100 * begin:.5g}" width="{100 * share:.5g}" height="10" '
-            f'fill="currentColor" fill-opacity="{_tone(k, len(shares)):.2g}">{said}</rect>'
+            f'<rect x="{100 * begin:.4g}" width="{100 * share:.4g}" height="10" '
+            f'fill-opacity="{_tone(k, len(shares)):.2g}">{said}</rect>'
         )
         begin += share
     return Html(
-        '<svg class="stacked" width="100" height="10" viewBox="0 0 100 10" '
+        '<svg class="stacked" width="100" height="10" viewBox="0 0 100 10" fill="currentColor" '
         f'preserveAspectRatio="none" aria-hidden="true">{"".join(parts)}</svg>'
     )
 
@@ -74,7 +74,7 @@ def swatch(k: int, size: int) -> Html:
     """
     return Html(
         '<svg class="swatch" width="10" height="10" viewBox="0 0 10 10" aria-hidden="true">'
-        '<rect class="part" width="10" height="10" fill="currentColor" '
+        '<rect width="10" height="10" fill="currentColor" '
         f'fill-opacity="{_tone(k, size):.2g}"/></svg>'
     )
 
@@ -245,7 +245,7 @@ def curve_html(curve: RankCurve) -> Html:
     Examples
     --------
     >>> import numpy as np
-    >>> from jointpmf.judge.rank import RankCurve, RankScore
+    >>> from jointpmf.judge.curve import RankCurve, RankScore
     >>> scores = (RankScore(1, -2.5, 0.1, -2.4, 5, 0.1), RankScore(2, -2.0, 0.1, -1.9, 11, 0.2))
     >>> "best" in curve_html(RankCurve("validation", scores, np.zeros((2, 1))))
     True

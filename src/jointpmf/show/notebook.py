@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from jointpmf.domain import Variable
     from jointpmf.fit.solution import Solution
     from jointpmf.judge.bootstrap import BootstrapTest
+    from jointpmf.judge.curve import RankCurve
     from jointpmf.judge.goodness import Goodness
     from jointpmf.judge.identifiability import Identifiability
-    from jointpmf.judge.rank import RankCurve
     from jointpmf.judge.summary import Summary
     from jointpmf.judge.vuong import VLMRTest
     from jointpmf.marginals.marginal_set import Disagreement, MarginalSet

@@ -33,7 +33,7 @@ from jointpmf.show.plots.canvas import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from jointpmf.judge.rank import RankCurve
+    from jointpmf.judge.curve import RankCurve
 
 _REFERENCE_LINES = ("--", "-", ":", "-.")
 """The line styles of methods without a rank, in this order."""
@@ -66,7 +66,7 @@ def rank_curve(curve: RankCurve, ax: Axes | None = None) -> Axes:
     >>> jp.plots.rank_curve(curve).get_ylabel()
     'BIC'
     """
-    from jointpmf.judge.rank import RankCurve
+    from jointpmf.judge.curve import RankCurve
 
     check_kind(curve, RankCurve, "rank_curve")
     ranks = np.array([score.rank for score in curve.scores])

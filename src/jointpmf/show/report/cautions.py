@@ -14,7 +14,7 @@ from jointpmf.show.text import count_text, number_text, percent, shortened
 from jointpmf.solvers.loop import Status
 
 if TYPE_CHECKING:
-    from jointpmf.judge.rank import RankCurve
+    from jointpmf.judge.curve import RankCurve
     from jointpmf.show.report.findings import Findings
     from jointpmf.show.report.tally import Tally
 
@@ -196,7 +196,7 @@ def _is_worse(curve: RankCurve, position: int) -> bool:
 
     Examples
     --------
-    >>> from jointpmf.judge.rank import RankCurve, RankScore
+    >>> from jointpmf.judge.curve import RankCurve, RankScore
     >>> scores = tuple(RankScore(k + 1, s, 0.2, s, 5, 0.1) for k, s in enumerate((-3, -2, -2.1)))
     >>> curve = RankCurve("validation", scores, np.zeros((3, 1)))
     >>> _is_worse(curve, 0), _is_worse(curve, 2)

@@ -15,7 +15,7 @@ from jointpmf.show.text import count_text, percent
 
 if TYPE_CHECKING:
     from jointpmf.domain import Variable
-    from jointpmf.judge.rank import RankCurve
+    from jointpmf.judge.curve import RankCurve
     from jointpmf.pmf import JointPMF
     from jointpmf.show.report.findings import Findings
 

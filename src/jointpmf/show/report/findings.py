@@ -18,9 +18,9 @@ from jointpmf.solvers.loop import Status
 
 if TYPE_CHECKING:
     from jointpmf.fit.solution import Solution
+    from jointpmf.judge.curve import RankCurve
     from jointpmf.judge.goodness import Goodness
     from jointpmf.judge.identifiability import Identifiability
-    from jointpmf.judge.rank import RankCurve
     from jointpmf.show.report.comparison import Budget, Comparison
 
 _MOST_PARAMETERS = 1500

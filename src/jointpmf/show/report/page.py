@@ -23,7 +23,7 @@ from jointpmf.show.report.quality import quality
 
 if TYPE_CHECKING:
     from jointpmf.fit.solution import Solution
-    from jointpmf.judge.rank import RankCurve
+    from jointpmf.judge.curve import RankCurve
     from jointpmf.output import PathLike
     from jointpmf.show.report.findings import Findings
 
@@ -47,7 +47,7 @@ def write_report(
 
 
 def _check_curve(curve: Any) -> None:
-    from jointpmf.judge.rank import RankCurve
+    from jointpmf.judge.curve import RankCurve
 
     if not isinstance(curve, RankCurve):
         raise JointPMFError(f"the curve must be what choose_rank returns, not {shown(curve)}")
