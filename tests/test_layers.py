@@ -17,7 +17,7 @@ UPWARD = {
     ("judge.bootstrap", "show.notebook"),  # _repr_html_
     ("judge.goodness", "show.notebook"),  # _repr_html_
     ("judge.identifiability", "show.notebook"),  # _repr_html_
-    ("judge.rank", "show.notebook"),  # _repr_html_
+    ("judge.curve", "show.notebook"),  # _repr_html_
     ("judge.summary", "show.notebook"),  # _repr_html_
     ("judge.vuong", "show.notebook"),  # _repr_html_
 }

@@ -421,7 +421,7 @@ class TestProfiles:
         drawn = [
             [
                 float(width)
-                for width in re.findall(r'<rect class="part" x="[^"]*" width="([^"]*)"', bar)
+                for width in re.findall(r'<rect x="[^"]*" width="([^"]*)"', bar)
             ]
             for bar in re.findall(r'<svg class="stacked".*?</svg>', content)
         ]
