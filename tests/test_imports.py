@@ -133,7 +133,7 @@ RESULTS = {  # they have attributes, and the function that returns one has the e
     "ErrorLimits": "judge.error_limits",
     "Goodness": "judge.goodness",
     "Identifiability": "judge.identifiability",
-    "RankCurve": "judge.rank",
+    "RankCurve": "judge.curve",
     "Summary": "judge.summary",
     "VLMRTest": "judge.vuong",
 }

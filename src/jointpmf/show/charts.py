@@ -54,7 +54,7 @@ def stacked(shares: Sequence[float], texts: Sequence[str]) -> Html:
     for k, (share, text) in enumerate(zip(shares, texts, strict=True)):
         said = element("title", f"{shortened(text)}: {percent(share)}")
         parts.append(
-            f'<rect x="{100 * begin:.4g}" width="{100 * share:.4g}" height="10" '
+            f'<rect x="{100 * begin:.5g}" width="{100 * share:.5g}" height="10" '
             f'fill-opacity="{_tone(k, len(shares)):.2g}">{said}</rect>'
         )
         begin += share
