@@ -419,10 +419,7 @@ class TestProfiles:
         solution_of(pmf).report(tmp_path / "fit.html")
         content = (tmp_path / "fit.html").read_text()
         drawn = [
-            [
-                float(width)
-                for width in re.findall(r'<rect x="[^"]*" width="([^"]*)"', bar)
-            ]
+            [float(width) for width in re.findall(r'<rect x="[^"]*" width="([^"]*)"', bar)]
             for bar in re.findall(r'<svg class="stacked".*?</svg>', content)
         ]
         expected = [

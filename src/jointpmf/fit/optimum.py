@@ -3,7 +3,8 @@
 A climb begins at points of different kinds, goes on from the better one by moves that often lead
 to a better optimum, and ends when several moves in a row did not. Climbs do not know of each other
 until they end; so if several end at the same optimum, few others are left to find. Fits that fall
-behind are given up; the best is then fitted to the end. Of a large table a sample is searched.
+behind are given up; the best is then fitted to the end. In a large table every climb has a sample
+of the rows of its own, and goes on from there with all rows before it is compared with others.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import pairwise
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,10 +23,9 @@ from jointpmf.fit.solution import Solution, Start
 from jointpmf.fit.starts import fresh_points, possible
 from jointpmf.point import Point
 from jointpmf.rows.source import Table
-from jointpmf.rows.table import log_likelihoods
 from jointpmf.solvers.loop import Loop, Outcome, Status
 from jointpmf.solvers.starts.moves import crossed, moved, passes_of_move
-from jointpmf.solvers.starts.random import point_at_rows
+from jointpmf.solvers.starts.random import mixed, point_at_rows
 from jointpmf.threads import interrupts
 
 if TYPE_CHECKING:
@@ -43,17 +42,16 @@ _GAIN = 1e-7
 _MOST_CROSSED = 4
 """Earlier climbs that the end of a climb is crossed with, the best ones."""
 
-_MOST_DISTINCT, _ERRORS = 3, 3.0
-"""Optima of a sample that are fitted to all rows, at most: those that are behind the best by less
-than this many standard errors."""
+_SAMPLE_LIFT = 0.01
+"""Part of the marginals of all rows in what was found on a sample, so that what the sample did not
+see has a probability too."""
 
 
 def best_optimum(
     fit: EMFit, table: Table, generator: np.random.Generator, begun: float
 ) -> Solution:
     """Return the best fit to a table that a search finds, and how often it was found."""
-    searched = _searched_part(fit, table, generator)
-    climbs = _Climbs(fit, searched, generator)
+    climbs = _Climbs(fit, table, generator)
     trials: Trials[str] = climbs.trials
     try:
         trials.run(climbs.candidates(), climbs.is_enough)
@@ -63,8 +61,6 @@ def best_optimum(
         return here.from_point(table, point, Start("rows"), begun=begun).stopped()
     near = list(trials.near_best(fit.effort.agreement, relative=True))
     found = _finished(fit, table, climbs, begun)
-    if trials.is_stopped:
-        found = found.stopped()
     told = replace(
         found,
         restarts=tuple(trials.restarts),
@@ -81,16 +77,6 @@ def best_optimum(
     return told
 
 
-def _searched_part(fit: EMFit, table: Table, generator: np.random.Generator) -> Table:
-    """Return the rows that are searched: all, or a sample if all would take too long."""
-    n_all = len(table.rows)
-    n_rows = fit.effort.n_rows_searched(n_all, table.rows.n_cells, fit.rank)
-    if n_rows == n_all:
-        return table
-    some = np.sort(generator.permutation(n_all)[:n_rows])
-    return replace(table, rows=table.rows.taken(some), caches={})
-
-
 @dataclass
 class _Climbs:
     """Climbs from one start after the other, and what they have cost so far."""
@@ -100,9 +86,9 @@ class _Climbs:
     generator: np.random.Generator
     trials: Trials[str] = field(default_factory=Trials)
     ends: list[Outcome] = field(default_factory=list)
-    """Where each climb ended."""
+    """Where each climb ended, over all rows."""
     n_passes: int = 0
-    """Passes over the rows, of all fits."""
+    """Passes over the rows that are searched, of all fits."""
     passes_of_fits: list[int] = field(default_factory=list)
     """Passes of the fits that began afresh and were not given up."""
     _best: Outcome | None = None
@@ -115,7 +101,15 @@ class _Climbs:
         """How many climbs there are at most."""
         if self.fit.rank == 1:
             return 1  # there is one optimum
-        return self.fit.n_starts or self.fit.effort.most_starts
+        effort = self.fit.effort
+        is_sampled = self.n_searched < len(self.table.rows)
+        return self.fit.n_starts or (effort.most_sampled if is_sampled else effort.most_starts)
+
+    @cached_property
+    def n_searched(self) -> int:
+        """How many rows are searched."""
+        rows = self.table.rows
+        return self.fit.effort.n_rows_searched(len(rows), rows.n_cells, self.fit.rank)
 
     def candidates(self) -> Iterator[tuple[str, Callable[[], Solution]]]:
         """Yield climbs, each as what does it."""
@@ -138,50 +132,69 @@ class _Climbs:
     def _is_used_up(self) -> bool:
         if self.fit.n_starts is not None or not self.passes_of_fits:
             return False
-        rows = self.table.rows
-        most = self.fit.effort.n_passes(rows.n_cells, self.fit.rank)
         mean = sum(self.passes_of_fits) / len(self.passes_of_fits)
-        return self.n_passes > min(most, self.fit.effort.fits * mean)
+        return self.n_passes > self.fit.effort.fits * mean
 
     def _climb(self, k: int) -> Solution:
         """Return the best that one start and moves from there lead to."""
         self._best, self._kind = None, ""
+        loop, table = self._loop(k), self._part()
         try:
             with interrupts():
-                self._improve(k, self._loop(k))
+                self._improve(k, table, loop)
         except KeyboardInterrupt:
             if self._best is None:
                 raise
             self._best = self._best._replace(status=Status.STOPPED)
+        if table is not self.table:
+            self._go_on_with_all_rows(loop)
         self.ends.append(self._summit)
-        return Solution.of(self._summit, self.table.domain, Start(self._kind))
+        n_rows = None if table is self.table else table.rows.total
+        return Solution.of(self._summit, self.table.domain, Start(self._kind, n_rows=n_rows))
 
-    def _improve(self, k: int, loop: Loop) -> None:
+    def _part(self) -> Table:
+        """Return the rows that a climb searches: all, or a sample if all would take too long."""
+        n_all = len(self.table.rows)
+        if self.n_searched == n_all:
+            return self.table
+        some = np.sort(self.generator.permutation(n_all)[: self.n_searched])
+        return replace(self.table, rows=self.table.rows.taken(some), caches={})
+
+    def _go_on_with_all_rows(self, loop: Loop) -> None:
+        """Fit all rows from what was found on a sample, as long as that is not behind the best."""
+        point = possible(mixed(self._summit.point, self.table.marginal, _SAMPLE_LIFT), self.table)
+        if self._is_stopped:
+            loop = replace(loop, max_iter=0)
+        rival = min((end.objective for end in self.ends), default=None)
+        found = self.fit.outcome(self.table, point, replace(loop, rival=rival))
+        self._best = found._replace(status=Status.STOPPED) if self._is_stopped else found
+
+    def _improve(self, k: int, table: Table, loop: Loop) -> None:
         """Begin afresh, make moves until several are in vain, and cross with earlier climbs."""
-        rows, effort = self.table.rows, self.fit.effort
-        for kind, make in fresh_points(self.table, self.fit.rank, k, self.generator):
+        rows, effort = table.rows, self.fit.effort
+        for kind, make in fresh_points(table, self.fit.rank, k, self.generator):
             if not self._is_stopped and (point := make()) is not None:
-                self._try(point, loop, kind)
+                self._try(table, point, loop, kind)
         n_moves = n_vain = 0
         n_most = effort.patience if self.fit.rank > 1 else 0
         while n_vain < n_most and not self._is_stopped and not (self.ends and self._is_used_up):
             before = self._summit
             self.n_passes += passes_of_move(n_moves)
-            self._try(moved(before.point, rows, n_moves, self.generator), loop)
+            self._try(table, moved(before.point, rows, n_moves, self.generator), loop)
             n_vain = 0 if _is_ahead(self._summit, before) else n_vain + 1
             n_moves += 1
         for end in sorted(self.ends, key=lambda end: end.objective)[:_MOST_CROSSED]:
             best = self._summit
-            is_over = self._is_stopped or self._is_used_up
-            if not is_over and (_is_ahead(end, best) or _is_ahead(best, end)):
-                self._try(crossed(best.point, end.point, rows), loop)
+            is_same = table is self.table and not (_is_ahead(end, best) or _is_ahead(best, end))
+            if not (is_same or self._is_stopped or self._is_used_up):
+                self._try(table, crossed(best.point, end.point, rows), loop)
 
-    def _try(self, point: Point, loop: Loop, kind: str = "") -> None:
+    def _try(self, table: Table, point: Point, loop: Loop, kind: str = "") -> None:
         """Fit from a point, and keep it if it is the best of this climb."""
         best = self._best
         if best is not None:
             loop = replace(loop, rival=best.objective)
-        found = self.fit.outcome(self.table, point, loop)
+        found = self.fit.outcome(table, point, loop)
         self.n_passes += _passes(found)
         if best is None or found.objective < best.objective:
             self._best = found
@@ -220,30 +233,15 @@ def _is_ahead(one: Outcome, other: Outcome) -> bool:
 
 
 def _finished(fit: EMFit, table: Table, climbs: _Climbs, begun: float) -> Solution:
-    """Return the best climb fitted to the end, over all rows."""
-    best = min(climbs.ends, key=lambda end: end.objective)
-    start = climbs.trials.best.start
+    """Return the best climb fitted to the end."""
+    best, start = min(climbs.ends, key=lambda end: end.objective), climbs.trials.best.start
     assert start is not None
-    is_stopped = climbs.trials.is_stopped
-    if climbs.table is table:
-        if is_stopped or best.n_iter >= fit.loop.max_iter:
-            return Solution.of(best, table.domain, start)
-        return _continued(fit, table, best, start, begun)
-    start = replace(start, n_rows=climbs.table.rows.total)
-    if is_stopped:
-        here = replace(fit, loop=replace(fit.loop, max_iter=0))
-        return here.from_point(table, possible(best.point, table), start, begun=begun)
-    found: Solution | None = None
-    for end in _distinct(climbs):
-        rival = None if found is None else found.objective
-        own = replace(fit, loop=replace(fit.loop, rival=rival))
-        solution = own.from_point(table, possible(end.point, table), start, begun=begun)
-        if found is None or solution.objective < found.objective:
-            found = solution
-        if solution.status is Status.STOPPED:
-            break
-    assert found is not None
-    return found
+    found = Solution.of(best, table.domain, start)
+    if climbs.trials.is_stopped:
+        return found.stopped()
+    if best.n_iter >= fit.loop.max_iter:
+        return found
+    return _continued(fit, table, best, start, begun)
 
 
 def _continued(fit: EMFit, table: Table, best: Outcome, start: Start, begun: float) -> Solution:
@@ -253,20 +251,3 @@ def _continued(fit: EMFit, table: Table, best: Outcome, start: Start, begun: flo
     found = replace(fit, loop=loop).from_point(table, best.point, start, begun=begun)
     lines = [step._replace(iteration=step.iteration + n_iter) for step in found.history[1:]]
     return replace(found, history=[*best.history, *lines])
-
-
-def _distinct(climbs: _Climbs) -> Iterator[Outcome]:
-    """Yield the optima of a sample that may be the best of all rows, the likeliest first."""
-    ends = sorted(climbs.ends, key=lambda end: end.objective)
-    rows, best, n_distinct = climbs.table.rows, ends[0], 1
-    yield best
-    logs = log_likelihoods(rows, best.point)
-    for before, end in pairwise(ends):
-        if n_distinct == _MOST_DISTINCT or not _is_ahead(before, end):
-            continue
-        behind = logs - log_likelihoods(rows, end.point)
-        mean = float(rows.weights @ behind) / rows.total
-        variance = float(rows.weights @ (behind - mean) ** 2) / rows.total
-        if mean < _ERRORS * np.sqrt(variance / rows.total):
-            n_distinct += 1
-            yield end

@@ -143,10 +143,12 @@ class Effort:
     fits : float
         What all starts together may cost, in fits from a fresh point to the end.
     work : float
-        The same in cells times components times passes over the rows.
+        If they would cost more than this, in cells times components times passes over the rows,
+        every start is tried on a sample of the rows first.
     sample_work : float
-        If the fits would cost more than that, starts are tried on a sample of the rows, which costs
-        this much.
+        What all starts on such samples may cost.
+    most_sampled : int
+        How many starts are then tried at most: each ends with a fit to all rows.
     step_work : float
         What any pass costs at least, in cells times components.
     rows_per_component : int
@@ -168,8 +170,9 @@ class Effort:
     agreement: float = 1e-6
     doubt: float = 0.35
     fits: float = 34.0
-    work: float = 3e10
+    work: float = 6e10
     sample_work: float = 1e10
+    most_sampled: int = 5
     step_work: float = 2e5
     rows_per_component: int = 100
     n_steps: int = 50
@@ -186,10 +189,6 @@ class Effort:
             return n_rows
         part = self.sample_work / work
         return min(max(int(part * n_rows), self.rows_per_component * rank), n_rows)
-
-    def n_passes(self, n_cells: int, rank: int) -> float:
-        """Return how many passes over rows with so many cells all starts may take."""
-        return self.work / (n_cells * rank + self.step_work)
 
     def is_evidence(self, n_starts: int, n_distinct: int) -> bool:
         """Tell whether so few optima from so many starts leave little to find (eq. 59).
