@@ -42,6 +42,10 @@ _GAIN = 1e-7
 _MOST_CROSSED = 4
 """Earlier climbs that the end of a climb is crossed with, the best ones."""
 
+_LEAST_PASSES = 50
+"""A fit is taken to cost at least this many passes over the rows: where components are so clear
+that fits end at once, they end at poor optima, and more starts are needed."""
+
 _SAMPLE_LIFT = 0.01
 """Part of the marginals of all rows in what was found on a sample, so that what the sample did not
 see has a probability too."""
@@ -123,17 +127,17 @@ class _Climbs:
         effort = self.fit.effort
         scores = sorted(trials.score(solution) for solution in trials.solutions)
         gaps = np.diff(scores) > effort.agreement * np.abs(scores[1:])
-        is_found_again = len(scores) > 1 and not gaps[0]
-        return (is_found_again and effort.is_evidence(len(scores), 1 + int(gaps.sum()))) or (
-            self._is_used_up
-        )
+        if len(scores) == 1:
+            return False
+        is_evidence = effort.is_evidence(len(scores), 1 + int(gaps.sum()))
+        return self._is_used_up or (is_evidence and not gaps[0])
 
     @property
     def _is_used_up(self) -> bool:
         if self.fit.n_starts is not None or not self.passes_of_fits:
             return False
         mean = sum(self.passes_of_fits) / len(self.passes_of_fits)
-        return self.n_passes > self.fit.effort.fits * mean
+        return self.n_passes > self.fit.effort.fits * max(mean, _LEAST_PASSES)
 
     def _climb(self, k: int) -> Solution:
         """Return the best that one start and moves from there lead to."""
