@@ -113,13 +113,16 @@ class TestEnough:
         assert solution.n_starts == len(solution.restarts) == 5
 
     def test_the_work_is_limited(self):
-        solution = fit(effort=Effort(fits=1.0))
-        assert solution.n_starts == 1
+        domain, _, rows = trap()
+        few = [fit(rows, 6, domain=domain, effort=Effort(fits=fits)) for fits in (1.0, 34.0)]
+        assert few[0].n_starts == 2 < few[1].n_starts
 
     def test_an_optimum_that_was_found_once_is_a_warning(self, caplog):
-        solution = fit(effort=Effort(fits=1.0))
+        hard = Effort(most_starts=2, patience=1)
+        solution = fit(rank=8, effort=hard)  # more components than these rows can tell apart
         assert not solution.is_replicated
-        assert "the best optimum of rank 3 was found by only one of 1 starts" in caplog.text
+        assert solution.replication == "found by only one of 2 starts"
+        assert "the best optimum of rank 8 was found by only one of 2 starts" in caplog.text
         assert "n_starts" in caplog.text
 
     def test_one_start_that_was_asked_for_is_no_warning(self, caplog):
