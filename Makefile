@@ -73,6 +73,8 @@ bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.exact
 	JOINTPMF_PEERS=.venv-peers/bin/python $(BIN)/python -m benchmarks.likelihood
 	$(BIN)/python -m benchmarks.latent_class
+	$(BIN)/python -m benchmarks.starts
+	$(BIN)/python -m benchmarks.planted
 	$(BIN)/python -m benchmarks.rank_tests
 	$(BIN)/python -m benchmarks.density
 	$(BIN)/python -m benchmarks.estimation
