@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 import jointpmf as jp
 from jointpmf.threads import limited_to
 from support import oracle
+from support.small_fits import assert_same_bits
 
 KINDS = [jp.PMFEstimator, jp.PMFClassifier, jp.PMFRegressor, jp.PMFImputer]
 WITH_TARGET = [jp.PMFClassifier, jp.PMFRegressor]
@@ -139,6 +140,13 @@ def coded(n_rows, seed=0):
     rows = truth.sample(n_rows, random_state=seed, backend="codes").astype(int)
     rows[np.random.default_rng(seed).random(rows.shape) < 0.1] = jp.MISSING
     return rows
+
+
+def test_a_given_rank_is_fitted_as_by_fit_rows():
+    solution = jp.fit_rows(TABLE, 2, random_state=3)
+    model = jp.PMFEstimator(2, random_state=3).fit(TABLE)
+    assert_same_bits(model.pmf_, solution.pmf)
+    assert model.solution_.n_agreed == solution.n_agreed
 
 
 class TestPartialFit:

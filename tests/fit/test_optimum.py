@@ -118,8 +118,9 @@ class TestEnough:
         assert few[0].n_starts == 2 < few[1].n_starts
 
     def test_an_optimum_that_was_found_once_is_a_warning(self, caplog):
-        hard = Effort(most_starts=2, patience=1)
-        solution = fit(rank=8, effort=hard)  # more components than these rows can tell apart
+        noise = np.random.default_rng(0).integers(0, 4, (300, 8))  # has many optima
+        few = Effort(most_starts=2, patience=0)
+        solution = fit(noise, 8, domain=jp.Domain.of_sizes([4] * 8), effort=few)
         assert not solution.is_replicated
         assert solution.replication == "found by only one of 2 starts"
         assert "the best optimum of rank 8 was found by only one of 2 starts" in caplog.text
