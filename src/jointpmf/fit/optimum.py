@@ -46,6 +46,10 @@ _LEAST_PASSES = 50
 """A fit is taken to cost at least this many passes over the rows: where components are so clear
 that fits end at once, they end at poor optima, and more starts are needed."""
 
+_LOOSE = 0.02
+"""How far later starts on samples are taken with all rows, as a part of what optima may differ by
+and be the same."""
+
 _SAMPLE_LIFT = 0.01
 """Part of the marginals of all rows in what was found on a sample, so that what the sample did not
 see has a probability too."""
@@ -169,8 +173,11 @@ class _Climbs:
         point = possible(mixed(self._summit.point, self.table.marginal, _SAMPLE_LIFT), self.table)
         if self._is_stopped:
             loop = replace(loop, max_iter=0)
-        rival = min((end.objective for end in self.ends), default=None)
-        found = self.fit.outcome(self.table, point, replace(loop, rival=rival))
+        if self.ends:
+            rival = min(end.objective for end in self.ends)
+            tol = _LOOSE * self.fit.effort.agreement * abs(rival)  # enough to see whether it agrees
+            loop = replace(loop, rival=rival, tol=max(loop.tol, tol))
+        found = self.fit.outcome(self.table, point, loop)
         self._best = found._replace(status=Status.STOPPED) if self._is_stopped else found
 
     def _improve(self, k: int, table: Table, loop: Loop) -> None:

@@ -171,7 +171,7 @@ class Effort:
     doubt: float = 0.35
     fits: float = 34.0
     work: float = 6e10
-    sample_work: float = 1e10
+    sample_work: float = 5e9
     most_sampled: int = 5
     step_work: float = 2e5
     rows_per_component: int = 100
