@@ -66,6 +66,7 @@ def fit_by_criterion(
     criterion: str,
     ranks: Sequence[int] | None,
     objective: jp.Likelihood,
+    search: jp.Search,
     columns: Columns,
     limits: Limits,
 ) -> Fitted:
@@ -74,7 +75,7 @@ def fit_by_criterion(
     curves: list[RankCurve] = []
 
     def fit(watch: FitWatch) -> jp.Solution:
-        options = _options(limits, watch) | {"objective": objective}
+        options = _options(limits, watch) | {"objective": objective, "search": search}
         del options["checkpoint"]
         with _opened(path, columns, room) as reading, _in_memory(reading, room) as table:
             options["sample_weight"] = table.weights

@@ -231,14 +231,15 @@ def fit(
         )
     _check_together(components, method, smoothing, limits)
     ranks, rank = components.asked()
-    objective = Likelihood(smoothing)
+    objective, search = Likelihood(smoothing), Search(n_starts=components.starts)
     if is_published:
         fitted = fit_published(data, rank, smoothing, columns, limits)
     elif criterion is not None:
-        fitted = fit_by_criterion(_one_table(data), criterion, ranks, objective, columns, limits)
+        fitted = fit_by_criterion(
+            _one_table(data), criterion, ranks, objective, search, columns, limits
+        )
     else:
         learned = objective if method == "likelihood" else Coupled(order)
-        search = Search() if components.starts is None else Search(n_starts=components.starts)
         fitted = fit_table(_one_table(data), rank, learned, search, columns, limits)
     put_model(output, fitted.solution.pmf, fitted.about)
     is_hinted = components.rank is None and fitted.about["method"] == "likelihood"
@@ -263,9 +264,11 @@ def _check_together(
         raise JointPMFError("--criterion belongs to --method likelihood")
     if criterion and limits.checkpoint:
         raise JointPMFError("--checkpoint does not apply to --criterion: leave it out")
-    is_given = components.rank not in (None, "auto") and not criterion
+    is_given = criterion is not None or components.rank not in (None, "auto")
     if components.starts and (by_marginals or not is_given):
-        raise JointPMFError("--starts belongs to --method likelihood and a given --rank")
+        raise JointPMFError(
+            "--starts belongs to --method likelihood, and to a given --rank or a --criterion"
+        )
 
 
 def _is_list(data: Sequence[str]) -> bool:

@@ -137,6 +137,8 @@ def _without_code(column: pl.Series, missing_code: Any) -> pl.Series:
         return column
     texts = column.cast(pl.String).str.strip_chars() if is_text else column
     is_code = texts == (text_of(missing_code) if is_text else missing_code)
+    if is_text and not isinstance(missing_code, str):  # numbers of a text file, however written
+        is_code |= texts.cast(pl.Float64, strict=False) == missing_code
     return column.set(is_code.fill_null(False), None)
 
 

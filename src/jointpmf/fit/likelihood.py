@@ -69,8 +69,10 @@ class EMFit:
         else:
             begin = self._begin_elsewhere(source, generator)
         if begin.outcome is not None:
-            return Solution.of(begin.outcome, source.domain, begin.start)
+            found = Solution.of(begin.outcome, source.domain, begin.start)
+            return _as_often_found(found, begin.searched)
         found = self._from_begin(source, begin, held_out, begun)
+        found = _as_often_found(found, begin.searched)
         return found if isinstance(self.start, JointPMF) else _by_size(found)
 
     def _from_begin(
@@ -144,7 +146,7 @@ class EMFit:
         assert found.start is not None
         start = replace(found.start, n_rows=found.start.n_rows or sample.total)
         is_stopped = found.status is Status.STOPPED
-        return Begin(Point.of_pmf(found.pmf), start, is_stopped, sample)
+        return Begin(Point.of_pmf(found.pmf), start, is_stopped, sample, found)
 
     def _begin_after_steps(
         self, source: SpooledRows, sample: Table, found: Begin, generator: np.random.Generator
@@ -162,9 +164,10 @@ class EMFit:
                 point = mixed(steps.point(), source.marginal, _STEPS_LIFT)
         except KeyboardInterrupt:
             outcome = steps.outcome(Status.STOPPED)
-            return Begin(outcome.point, replace(found.start, in_steps=True), True, outcome=outcome)
+            start = replace(found.start, in_steps=True)
+            return found._replace(point=outcome.point, start=start, stopped=True, outcome=outcome)
         logger.info("all rows were seen once, in %d steps", len(steps.history))
-        return Begin(point, replace(found.start, in_steps=True))
+        return Begin(point, replace(found.start, in_steps=True), searched=found.searched)
 
     def stepwise(self, rows: TableRows, point: Point) -> Stepwise:
         """Return what goes on from a model of the first rows, step by step."""
@@ -196,9 +199,18 @@ class EMFit:
             status = Status.STOPPED
         if status is Status.ONE_PASS:
             check_levels(stream.domain, steps.seen)
-        return Solution.of(steps.outcome(status), stream.domain, found.start)
+        solution = Solution.of(steps.outcome(status), stream.domain, found.start)
+        return _as_often_found(solution, found.searched)
 
 
 def _by_size(solution: Solution) -> Solution:
     """Return a fit with its components in the order of their weights, the largest first."""
     return replace(solution, pmf=solution.pmf.reordered())
+
+
+def _as_often_found(solution: Solution, searched: Solution | None) -> Solution:
+    """Return a fit that began at the model of a sample, with how often that model was found."""
+    if searched is None:
+        return solution
+    n_starts, n_agreed = searched.n_starts, searched.n_agreed
+    return replace(solution, restarts=searched.restarts, n_starts=n_starts, n_agreed=n_agreed)

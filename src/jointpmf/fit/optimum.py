@@ -2,14 +2,14 @@
 
 A climb begins at points of different kinds, goes on from the better one by moves that often lead
 to a better optimum, and ends when several moves in a row did not. Climbs do not know of each other
-until they end; so if several end at the same optimum, few others are left to find. Fits that fall
+until they end; so if several end at the same optimum, few others are left to find. Then each is
+crossed with earlier ones, which may find a better optimum but is no evidence for it. Fits that fall
 behind are given up; the best is then fitted to the end. In a large table every climb has a sample
 of the rows of its own, and goes on from there with all rows before it is compared with others.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jointpmf.data.codes import Codes
 from jointpmf.fit.progress import in_stage
-from jointpmf.fit.search import Trials
+from jointpmf.fit.search import Trials, warn_if_found_once
 from jointpmf.fit.solution import Solution, Start
 from jointpmf.fit.starts import fresh_points, possible
 from jointpmf.point import Point
@@ -30,8 +31,6 @@ from jointpmf.threads import interrupts
 
 if TYPE_CHECKING:
     from jointpmf.fit.likelihood import EMFit
-
-logger = logging.getLogger("jointpmf")
 
 _SEARCH_TOL = 1e-8
 """How far the fits of a search are taken, in nats per row: enough to tell optima apart."""
@@ -59,7 +58,7 @@ def best_optimum(
     fit: EMFit, table: Table, generator: np.random.Generator, begun: float
 ) -> Solution:
     """Return the best fit to a table that a search finds, and how often it was found."""
-    climbs = _Climbs(fit, table, generator)
+    climbs = _Climbs(fit, table, generator, begun)
     trials: Trials[str] = climbs.trials
     try:
         trials.run(climbs.candidates(), climbs.is_enough)
@@ -67,21 +66,15 @@ def best_optimum(
         here = replace(fit, loop=replace(fit.loop, max_iter=0))
         point = point_at_rows(table.rows, fit.rank, generator)
         return here.from_point(table, point, Start("rows"), begun=begun).stopped()
-    near = list(trials.near_best(fit.effort.agreement, relative=True))
     found = _finished(fit, table, climbs, begun)
     told = replace(
         found,
         restarts=tuple(trials.restarts),
         n_starts=len(trials.restarts),
-        n_agreed=len(near),
+        n_agreed=max(climbs.n_agreed, 1),
     )
-    if not (told.is_replicated or trials.is_stopped or fit.n_starts == 1):
-        logger.warning(
-            "the best optimum of rank %d was found by only one of %d starts, so there may be a "
-            "better one: try more starts (n_starts), another seed or a smaller rank",
-            fit.rank,
-            told.n_starts,
-        )
+    if not trials.is_stopped and fit.n_starts != 1:
+        warn_if_found_once(told)
     return told
 
 
@@ -92,9 +85,12 @@ class _Climbs:
     fit: EMFit
     table: Table
     generator: np.random.Generator
+    begun: float
     trials: Trials[str] = field(default_factory=Trials)
     ends: list[Outcome] = field(default_factory=list)
     """Where each climb ended, over all rows."""
+    crossings: list[Outcome] = field(default_factory=list)
+    """Where climbs that were crossed with others ended, if ahead of both."""
     n_passes: int = 0
     """Passes over the rows that are searched, of all fits."""
     passes_of_fits: list[int] = field(default_factory=list)
@@ -124,17 +120,28 @@ class _Climbs:
         for k in range(self.n_most):
             yield f"start {k + 1}", partial(self._climb, k)
 
+    @property
+    def best(self) -> Outcome:
+        """The best of all climbs, and of what came of crossing them."""
+        return min([*self.ends, *self.crossings], key=lambda end: end.objective)
+
+    @property
+    def n_agreed(self) -> int:
+        """How many climbs ended at the best optimum by themselves."""
+        best = self.best.objective
+        return sum(end.objective <= best + self._tolerance for end in self.ends)
+
+    @property
+    def _tolerance(self) -> float:
+        return self.fit.effort.agreement * abs(self.best.objective)
+
     def is_enough(self, trials: Trials[str]) -> bool:
         """Tell whether the best optimum was found often enough, or the budget is used up."""
-        if self.fit.n_starts is not None:
+        if self.fit.n_starts is not None or len(self.ends) < 2:
             return False
-        effort = self.fit.effort
-        scores = sorted(trials.score(solution) for solution in trials.solutions)
-        gaps = np.diff(scores) > effort.agreement * np.abs(scores[1:])
-        if len(scores) == 1:
-            return False
-        is_evidence = effort.is_evidence(len(scores), 1 + int(gaps.sum()))
-        return self._is_used_up or (is_evidence and not gaps[0])
+        gaps = np.diff(sorted(end.objective for end in self.ends)) > self._tolerance
+        is_evidence = self.fit.effort.is_evidence(len(self.ends), 1 + int(gaps.sum()))
+        return self._is_used_up or (is_evidence and self.n_agreed > 1)
 
     @property
     def _is_used_up(self) -> bool:
@@ -156,9 +163,16 @@ class _Climbs:
             self._best = self._best._replace(status=Status.STOPPED)
         if table is not self.table:
             self._go_on_with_all_rows(loop)
-        self.ends.append(self._summit)
+        own = self._summit
+        if table is self.table:
+            self._cross(loop)
+        self.ends.append(own)
+        if self._summit is not own and _is_ahead(self._summit, self.best):
+            self.crossings.append(self._summit)
         n_rows = None if table is self.table else table.rows.total
-        return Solution.of(self._summit, self.table.domain, Start(self._kind, n_rows=n_rows))
+        status = self._summit.status  # someone may have stopped it since
+        own = own._replace(status=status) if self._is_stopped else own
+        return Solution.of(own, self.table.domain, Start(self._kind, n_rows=n_rows))
 
     def _part(self) -> Table:
         """Return the rows that a climb searches: all, or a sample if all would take too long."""
@@ -166,7 +180,8 @@ class _Climbs:
         if self.n_searched == n_all:
             return self.table
         some = np.sort(self.generator.permutation(n_all)[: self.n_searched])
-        return replace(self.table, rows=self.table.rows.taken(some), caches={})
+        rows = self.table.rows.taken(some)
+        return Table(Codes(rows.domain, rows.columns.T), rows.weights, rows)
 
     def _go_on_with_all_rows(self, loop: Loop) -> None:
         """Fit all rows from what was found on a sample, as long as that is not behind the best."""
@@ -177,11 +192,11 @@ class _Climbs:
             rival = min(end.objective for end in self.ends)
             tol = _LOOSE * self.fit.effort.agreement * abs(rival)  # enough to see whether it agrees
             loop = replace(loop, rival=rival, tol=max(loop.tol, tol))
-        found = self.fit.outcome(self.table, point, loop)
+        found = self.fit.outcome(self.table, point, loop, begun=self.begun)
         self._best = found._replace(status=Status.STOPPED) if self._is_stopped else found
 
     def _improve(self, k: int, table: Table, loop: Loop) -> None:
-        """Begin afresh, make moves until several are in vain, and cross with earlier climbs."""
+        """Begin afresh, and make moves until several are in vain."""
         rows, effort = table.rows, self.fit.effort
         for kind, make in fresh_points(table, self.fit.rank, k, self.generator):
             if not self._is_stopped and (point := make()) is not None:
@@ -194,18 +209,26 @@ class _Climbs:
             self._try(table, moved(before.point, rows, n_moves, self.generator), loop)
             n_vain = 0 if _is_ahead(self._summit, before) else n_vain + 1
             n_moves += 1
-        for end in sorted(self.ends, key=lambda end: end.objective)[:_MOST_CROSSED]:
-            best = self._summit
-            is_same = table is self.table and not (_is_ahead(end, best) or _is_ahead(best, end))
-            if not (is_same or self._is_stopped or self._is_used_up):
-                self._try(table, crossed(best.point, end.point, rows), loop)
+
+    def _cross(self, loop: Loop) -> None:
+        """Cross the end of a climb with those of the best climbs before it."""
+        try:
+            with interrupts():
+                for end in sorted(self.ends, key=lambda end: end.objective)[:_MOST_CROSSED]:
+                    best = self._summit
+                    is_same = not (_is_ahead(end, best) or _is_ahead(best, end))
+                    if not (is_same or self._is_stopped or self._is_used_up):
+                        point = crossed(best.point, end.point, self.table.rows)
+                        self._try(self.table, point, loop)
+        except KeyboardInterrupt:
+            self._best = self._summit._replace(status=Status.STOPPED)
 
     def _try(self, table: Table, point: Point, loop: Loop, kind: str = "") -> None:
         """Fit from a point, and keep it if it is the best of this climb."""
         best = self._best
         if best is not None:
             loop = replace(loop, rival=best.objective)
-        found = self.fit.outcome(table, point, loop)
+        found = self.fit.outcome(table, point, loop, begun=self.begun)
         self.n_passes += _passes(found)
         if best is None or found.objective < best.objective:
             self._best = found
@@ -229,9 +252,9 @@ class _Climbs:
         loop = self.fit.loop
         stage = f"start {k + 1} of {'' if self.fit.n_starts else 'at most '}{self.n_most}"
         if self.ends:
-            near = list(self.trials.near_best(self.fit.effort.agreement, relative=True))
-            often = {1: "once", 2: "twice"}.get(len(near), f"{len(near)} times")
-            stage += f", best {self.trials.best.objective:.4f}, found {often}"
+            count = max(self.n_agreed, 1)
+            often = {1: "once", 2: "twice"}.get(count, f"{count} times")
+            stage += f", best {self.best.objective:.4f}, found {often}"
         return in_stage(replace(loop, tol=max(loop.tol, _SEARCH_TOL)), stage)
 
 
@@ -245,7 +268,7 @@ def _is_ahead(one: Outcome, other: Outcome) -> bool:
 
 def _finished(fit: EMFit, table: Table, climbs: _Climbs, begun: float) -> Solution:
     """Return the best climb fitted to the end."""
-    best, start = min(climbs.ends, key=lambda end: end.objective), climbs.trials.best.start
+    best, start = climbs.best, climbs.trials.best.start
     assert start is not None
     found = Solution.of(best, table.domain, start)
     if climbs.trials.is_stopped:

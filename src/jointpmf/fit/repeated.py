@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.fit.progress import in_stage
-from jointpmf.fit.search import Trials, concluded
+from jointpmf.fit.search import Trials, concluded, warn_if_found_once
 from jointpmf.fit.solution import Solution
 from jointpmf.mixing import average
 from jointpmf.pmf import JointPMF
@@ -42,12 +42,15 @@ def best_of_starts(fit: EMFit, split: Split, generator: np.random.Generator) -> 
     trials: Trials[str] = Trials()
     trials.run(candidates())
     near = list(trials.near_best(fit.effort.agreement, relative=True))
-    return replace(
+    found = replace(
         trials.best,
         restarts=tuple(trials.restarts),
         n_starts=len(trials.restarts),
         n_agreed=len(near),
     )
+    if held_out is None and not trials.is_stopped:
+        warn_if_found_once(found)
+    return found
 
 
 def average_of_fits(

@@ -46,6 +46,17 @@ def concluded(conclusion: Callable[[], Solution]) -> Solution:
         return conclusion().stopped()
 
 
+def warn_if_found_once(solution: Solution) -> None:
+    """Log a warning, with what to do, if only one of several starts found the best optimum."""
+    if not solution.is_replicated:
+        logger.warning(
+            "the best optimum of rank %d was found by only one of %d starts, so there may be a "
+            "better one: try more starts (n_starts), another seed or a smaller rank",
+            solution.pmf.rank,
+            solution.n_starts,
+        )
+
+
 class Trials(Generic[K]):
     """What was tried so far, in order.
 

@@ -254,7 +254,7 @@ class Search:
         How many fits to average into one model. By default one for a given rank; with
         `rank="auto"` as many as the size of the table suggests.
     effort : Effort
-        How much work goes into finding a start.
+        How much work goes into the search.
     kinds : Kinds
         Which kinds of fits are tried with `rank="auto"`.
 

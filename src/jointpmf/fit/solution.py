@@ -30,8 +30,7 @@ class Start:
     Attributes
     ----------
     kind : str
-        "closed form", "merged rows", "rows", "random", "factors", "algebraic", "given" or
-        "enlarged" (a smaller model with components added).
+        "closed form", "merged rows", "rows", "random", "factors", "algebraic" or "given".
     reason : str
         Why this one, if there is more to say.
     n_rows : float or None

@@ -53,6 +53,8 @@ class Begin(NamedTuple):
     """Whether someone stopped the search for it; then this is the best so far."""
     table: Table | None = None
     """The sample of the rows on which it was found, if it was."""
+    searched: Solution | None = None
+    """The fit to that sample, which knows how often it was found."""
     outcome: Outcome | None = None
     """How far steps over all rows had come when someone stopped them."""
 

@@ -18,7 +18,7 @@ from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, one_of, seeded_generator, shown, whole_number
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import in_stage, progress_bar, watched_loop
-from jointpmf.fit.settings import Likelihood, checked_objective
+from jointpmf.fit.settings import Likelihood, Search, checked_objective, checked_search
 from jointpmf.fit.solution import FittedTo
 from jointpmf.fit.validation import Judge, cells_of, drawn_rows, is_fraction, splitter
 from jointpmf.judge.curve import RankCurve, RankScore
@@ -32,7 +32,6 @@ from jointpmf.solvers.loop import Status
 from jointpmf.threads import one_blas_thread
 
 if TYPE_CHECKING:
-    from jointpmf.domain import Domain
     from jointpmf.fit.solution import Callback, Solution
     from jointpmf.pmf import JointPMF
 
@@ -51,6 +50,7 @@ def choose_rank(
     n_folds: int = 5,
     validation: Any = None,
     objective: str | Likelihood = "likelihood",
+    search: Search | None = None,
     sample_weight: Any = None,
     max_iter: int | None = None,
     tol: float | None = None,
@@ -66,7 +66,7 @@ def choose_rank(
     table : pandas, Polars or PyArrow table, array, or Codes
         One row per sample, cells may be missing.
     ranks : iterable of int
-        What to try, upwards: a fit can begin at the one of the rank before, with components added.
+        What to try, upwards.
     criterion : {"validation", "bic", "aic", "abic", "caic"}
         How well a model does on what was held out, by cross-validation or on what is given; or an
         information criterion, from one fit to all rows.
@@ -76,6 +76,8 @@ def choose_rank(
         What to score by instead of folds, as in `fit_rows`.
     objective : "likelihood" or Likelihood
         How to fit; by default there is a little smoothing for validation, and none else.
+    search : Search, optional
+        From how many starts the fits to all rows begin, and what they may cost, as in `fit_rows`.
     sample_weight : array of shape (rows,), optional
         What each row counts for; criteria take their sum for the number of rows.
     max_iter, tol, random_state, callback, verbose
@@ -111,7 +113,15 @@ def choose_rank(
         one_blas_thread,
         watched_loop(max_iter, tol, callback, False, codes.domain, (2000, 1e-10)) as loop,
     ):
-        fit = EMFit(1, loop, settings.smoothing or 0.0, settings.towards or "uniform")
+        asked_search = checked_search(search)
+        fit = EMFit(
+            1,
+            loop,
+            settings.smoothing or 0.0,
+            settings.towards or "uniform",
+            effort=asked_search.effort,
+            n_starts=asked_search.n_starts,
+        )
         whole = Table.of_codes(codes, weights)
         fits = _Fits(fit, whole, settings, generator)
         folds: list[_Fold] = []

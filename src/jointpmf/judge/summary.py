@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jointpmf.judge.goodness import Goodness
-    from jointpmf.judge.posteriors import ComponentTally, most_likely, posterior_frame
-from jointpmf.judge.sizes import Sizes
+    from jointpmf.judge.sizes import Sizes
 
 _NAMES = {"aic": "AIC", "bic": "BIC", "abic": "aBIC", "caic": "CAIC"}
 CRITERIA = tuple(_NAMES)
