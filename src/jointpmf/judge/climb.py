@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,10 @@ import numpy as np
 if TYPE_CHECKING:
     from jointpmf.data.codes import Codes
     from jointpmf.judge.curve import RankCurve
+
+
+_MOST_RANKS = 20
+"""The largest rank that is tried where none was named."""
 
 
 def climbing_curves(
@@ -31,7 +34,7 @@ def climbing_curves(
         What ranks are judged by, as for `choose_rank`.
     ranks : iterable of int, optional
         All to try; by default 1, 2 and so on, until the last `patience` of them were no better
-        than the best before.
+        than the best before, but no more than 20: of many rows a criterion only says "more".
     patience : int
         How many ranks in a row may be no better.
     **options
@@ -49,7 +52,7 @@ def climbing_curves(
     from jointpmf.judge.rank import choose_rank  # later: all of a fit is below it
 
     curve: RankCurve | None = None
-    for rank in count(1) if ranks is None else ranks:
+    for rank in range(1, _MOST_RANKS + 1) if ranks is None else ranks:
         one = choose_rank(codes, [rank], criterion, **options)
         if not one.solutions:
             raise KeyboardInterrupt  # after its score: a curve needs the model of every rank
