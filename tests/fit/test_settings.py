@@ -48,7 +48,7 @@ def test_of_a_large_table_a_part_of_the_rows_is_searched():
     assert effort.n_rows_searched(10**6, 10**8, rank=1) == 10**6
     assert effort.n_rows_searched(1000, 10_000, rank=5) == 1000
     assert 1000 < effort.n_rows_searched(10**6, 10**8, rank=10) < 10**5
-    assert effort.n_rows_searched(10**6, 10**9, rank=100) == 10_000  # 100 for each component
+    assert effort.n_rows_searched(10**6, 10**9, rank=100) == 30_000  # 300 for each component
 
 
 @pytest.mark.parametrize(

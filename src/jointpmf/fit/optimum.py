@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jointpmf.data.codes import Codes
 from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials, warn_if_found_once
 from jointpmf.fit.solution import Solution, Start
@@ -180,8 +179,8 @@ class _Climbs:
         if self.n_searched == n_all:
             return self.table
         some = np.sort(self.generator.permutation(n_all)[: self.n_searched])
-        rows = self.table.rows.taken(some)
-        return Table(Codes(rows.domain, rows.columns.T), rows.weights, rows)
+        # the closed form counts triples over all rows, in one pass: a sample would be too noisy
+        return replace(self.table, rows=self.table.rows.taken(some), caches={})
 
     def _go_on_with_all_rows(self, loop: Loop) -> None:
         """Fit all rows from what was found on a sample, as long as that is not behind the best."""

@@ -174,7 +174,7 @@ class Effort:
     sample_work: float = 5e9
     most_sampled: int = 5
     step_work: float = 2e5
-    rows_per_component: int = 100
+    rows_per_component: int = 300
     n_steps: int = 50
     sample_rows: int = 50_000
     sample_cells: int = 10**7
