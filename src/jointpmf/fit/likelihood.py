@@ -12,7 +12,7 @@ import numpy as np
 from jointpmf.fit.optimum import best_optimum
 from jointpmf.fit.settings import Effort
 from jointpmf.fit.solution import Solution
-from jointpmf.fit.starts import Begin, begin_at, begin_in_memory
+from jointpmf.fit.starts import Begin, begin_at, begin_in_memory, lifted
 from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
 from jointpmf.rows.source import Source, Table, check_levels, check_table
@@ -36,12 +36,8 @@ _UNSEEN = 1e-3
 """Part of the uniform distribution in the marginals that smoothing pulls to, so that a level that
 was never seen has a probability too."""
 
-_SAMPLE_LIFT = 0.01
-"""Part of the marginals of all rows in a start that was found on a sample of them, so that what the
-sample did not see has a probability too."""
-
 _STEPS_LIFT = 1e-4
-"""The same for a start that has seen all rows, in steps."""
+"""Part of the marginals in a start that has seen all rows in steps, so that nothing is zero."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +133,7 @@ class EMFit:
             return found
         if isinstance(source, SpooledRows) and source.n_rows > size and self.loop.max_iter:
             return self._begin_after_steps(source, sample, found, generator)
-        return found._replace(point=mixed(found.point, source.marginal, _SAMPLE_LIFT))
+        return found._replace(point=lifted(found.point, source))
 
     def _fit_to_sample(self, sample: Table, generator: np.random.Generator) -> Begin:
         """Return the model of some rows, at which a fit to all of them may begin."""

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.fit.progress import in_stage
-from jointpmf.fit.search import Trials, warn_if_found_once
+from jointpmf.fit.search import Trials, log_how_often_found
 from jointpmf.fit.solution import Solution, Start
-from jointpmf.fit.starts import fresh_points, possible
+from jointpmf.fit.starts import fresh_points, lifted
 from jointpmf.point import Point
 from jointpmf.rows.source import Table
 from jointpmf.solvers.loop import Loop, Outcome, Status
 from jointpmf.solvers.starts.moves import crossed, moved, passes_of_move
-from jointpmf.solvers.starts.random import mixed, point_at_rows
+from jointpmf.solvers.starts.random import point_at_rows
 from jointpmf.threads import interrupts
 
 if TYPE_CHECKING:
@@ -48,10 +48,6 @@ _LOOSE = 0.02
 """How far later starts on samples are taken with all rows, as a part of what optima may differ by
 and be the same."""
 
-_SAMPLE_LIFT = 0.01
-"""Part of the marginals of all rows in what was found on a sample, so that what the sample did not
-see has a probability too."""
-
 
 def best_optimum(
     fit: EMFit, table: Table, generator: np.random.Generator, begun: float
@@ -65,15 +61,9 @@ def best_optimum(
         here = replace(fit, loop=replace(fit.loop, max_iter=0))
         point = point_at_rows(table.rows, fit.rank, generator)
         return here.from_point(table, point, Start("rows"), begun=begun).stopped()
-    found = _finished(fit, table, climbs, begun)
-    told = replace(
-        found,
-        restarts=tuple(trials.restarts),
-        n_starts=len(trials.restarts),
-        n_agreed=max(climbs.n_agreed, 1),
-    )
+    told = trials.told(_finished(climbs), max(climbs.n_agreed, 1))
     if not trials.is_stopped and fit.n_starts != 1:
-        warn_if_found_once(told)
+        log_how_often_found(told)
     return told
 
 
@@ -169,8 +159,8 @@ class _Climbs:
         if self._summit is not own and _is_ahead(self._summit, self.best):
             self.crossings.append(self._summit)
         n_rows = None if table is self.table else table.rows.total
-        status = self._summit.status  # someone may have stopped it since
-        own = own._replace(status=status) if self._is_stopped else own
+        if self._is_stopped:  # perhaps since it ended
+            own = own._replace(status=Status.STOPPED)
         return Solution.of(own, self.table.domain, Start(self._kind, n_rows=n_rows))
 
     def _part(self) -> Table:
@@ -184,7 +174,7 @@ class _Climbs:
 
     def _go_on_with_all_rows(self, loop: Loop) -> None:
         """Fit all rows from what was found on a sample, as long as that is not behind the best."""
-        point = possible(mixed(self._summit.point, self.table.marginal, _SAMPLE_LIFT), self.table)
+        point = lifted(self._summit.point, self.table)
         if self._is_stopped:
             loop = replace(loop, max_iter=0)
         if self.ends:
@@ -265,22 +255,16 @@ def _is_ahead(one: Outcome, other: Outcome) -> bool:
     return one.objective < other.objective - _GAIN * abs(other.objective)
 
 
-def _finished(fit: EMFit, table: Table, climbs: _Climbs, begun: float) -> Solution:
-    """Return the best climb fitted to the end."""
-    best, start = climbs.best, climbs.trials.best.start
+def _finished(climbs: _Climbs) -> Solution:
+    """Return the best of all climbs, fitted to the end and with the history of both runs."""
+    fit, table, best = climbs.fit, climbs.table, climbs.best
+    start, n_left = climbs.trials.best.start, fit.loop.max_iter - best.n_iter
     assert start is not None
-    found = Solution.of(best, table.domain, start)
     if climbs.trials.is_stopped:
-        return found.stopped()
-    if best.n_iter >= fit.loop.max_iter:
-        return found
-    return _continued(fit, table, best, start, begun)
-
-
-def _continued(fit: EMFit, table: Table, best: Outcome, start: Start, begun: float) -> Solution:
-    """Return a fit that goes on where another one ended, with the history of both."""
-    n_iter = best.n_iter
-    loop = replace(fit.loop, max_iter=fit.loop.max_iter - n_iter)
-    found = replace(fit, loop=loop).from_point(table, best.point, start, begun=begun)
-    lines = [step._replace(iteration=step.iteration + n_iter) for step in found.history[1:]]
+        return Solution.of(best, table.domain, start).stopped()
+    if n_left <= 0:
+        return Solution.of(best, table.domain, start)
+    own = replace(fit, loop=replace(fit.loop, max_iter=n_left))
+    found = own.from_point(table, best.point, start, begun=climbs.begun)
+    lines = [step._replace(iteration=step.iteration + best.n_iter) for step in found.history[1:]]
     return replace(found, history=[*best.history, *lines])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.fit.progress import in_stage
-from jointpmf.fit.search import Trials, concluded, warn_if_found_once
+from jointpmf.fit.search import Trials, concluded, log_how_often_found
 from jointpmf.fit.solution import Solution
 from jointpmf.mixing import average
 from jointpmf.pmf import JointPMF
@@ -42,14 +42,9 @@ def best_of_starts(fit: EMFit, split: Split, generator: np.random.Generator) -> 
     trials: Trials[str] = Trials()
     trials.run(candidates())
     near = list(trials.near_best(fit.effort.agreement, relative=True))
-    found = replace(
-        trials.best,
-        restarts=tuple(trials.restarts),
-        n_starts=len(trials.restarts),
-        n_agreed=len(near),
-    )
+    found = trials.told(trials.best, len(near))
     if held_out is None and not trials.is_stopped:
-        warn_if_found_once(found)
+        log_how_often_found(found)
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -46,9 +47,11 @@ def concluded(conclusion: Callable[[], Solution]) -> Solution:
         return conclusion().stopped()
 
 
-def warn_if_found_once(solution: Solution) -> None:
-    """Log a warning, with what to do, if only one of several starts found the best optimum."""
-    if not solution.is_replicated:
+def log_how_often_found(solution: Solution) -> None:
+    """Log how many starts found the best optimum: a warning, with what to do, if only one did."""
+    if solution.is_replicated:
+        logger.info("the best optimum was %s", solution.replication or "the only one")
+    else:
         logger.warning(
             "the best optimum of rank %d was found by only one of %d starts, so there may be a "
             "better one: try more starts (n_starts), another seed or a smaller rank",
@@ -137,6 +140,11 @@ class Trials(Generic[K]):
     def kinds(self) -> list[K]:
         """The kinds that were tried, in order."""
         return list(dict.fromkeys(trial.kind for trial in self.found))
+
+    def told(self, solution: Solution, n_agreed: int) -> Solution:
+        """Return a fit with the record of this search, and how many starts found the same."""
+        restarts = tuple(self.restarts)
+        return replace(solution, restarts=restarts, n_starts=len(restarts), n_agreed=n_agreed)
 
     def near_best(self, tolerance: float, relative: bool = False) -> Iterator[Trial]:
         """Yield the fits whose score is the best but for a tolerance, which may be a part of it."""

@@ -92,6 +92,11 @@ def possible(point: Point, source: Source) -> Point:
     if is_possible:
         return point
     logger.info("the start gives rows probability zero; a part of the marginals is mixed in")
+    return lifted(point, source)
+
+
+def lifted(point: Point, source: Source) -> Point:
+    """Return what was found on a sample as a start under which all rows can happen."""
     return mixed(point, source.marginal, _LIFT)
 
 

@@ -286,13 +286,8 @@ class CellFit:
         return found.stopped() if trials.is_stopped else found
 
     def _told(self, best: Solution, trials: Trials[str], n_agreed: int) -> Solution:
-        return replace(
-            best,
-            restarts=tuple(trials.restarts),
-            n_starts=len(trials.restarts),
-            n_agreed=n_agreed,
-            settings=Likelihood(self.fit.smoothing, self.fit.towards),
-        )
+        settings = Likelihood(self.fit.smoothing, self.fit.towards)
+        return replace(trials.told(best, n_agreed), settings=settings)
 
 
 def _left_open(found: Solution) -> Solution:

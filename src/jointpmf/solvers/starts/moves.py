@@ -38,15 +38,16 @@ _LIFT = 0.02
 
 def moved(point: Point, rows: TableRows, k: int, generator: np.random.Generator) -> Point:
     """Return the k-th move from a point: all components are disturbed, or some, in turns."""
-    moves = [_shaken, _split, _jittered, _replaced, _enlarged]
-    if len(point.weights) < 3:
-        moves[1] = _replaced
-    return moves[k % 5](point, rows, generator)
+    move = _MOVES[k % len(_MOVES)]
+    if move is _split and len(point.weights) < 3:
+        move = _replaced
+    return move(point, rows, generator)
 
 
 def passes_of_move(k: int) -> int:
-    """Return how many passes over the rows the k-th move takes itself."""
-    return 2 * _SHAKEN_STEPS + 1 if k % 5 in (0, 4) else 0
+    """Return how many passes over the rows the k-th move takes itself, about."""
+    is_by_steps = _MOVES[k % len(_MOVES)] in (_shaken, _enlarged)
+    return 2 * _SHAKEN_STEPS + 1 if is_by_steps else 0
 
 
 def crossed(point: Point, other: Point, rows: TableRows) -> Point:
@@ -100,3 +101,7 @@ def _split(point: Point, rows: TableRows, generator: np.random.Generator) -> Poi
     weights[f] += weights[g]
     weights[[g, h]] = weights[h] / 2
     return Point(weights / weights.sum(), factors)
+
+
+_MOVES = (_shaken, _split, _jittered, _replaced, _enlarged)
+"""In the order in which they are made."""
