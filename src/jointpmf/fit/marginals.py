@@ -139,7 +139,10 @@ def fit_marginals(
             fit_once = EMFit(given_rank or 1, loop, towards="marginal", start=search.start)
             cell_fit = CellFit(fit_once, search.n_average, tol, smoothing)
             solution = cell_fit.run(marginals, given_rank, generator)
-    return replace(solution, source=FittedTo("marginals", n_marginals=len(marginals), loss=loss))
+    is_given = by_squares and weighting is not None and not isinstance(weighting, str)
+    told = tuple(map(float, weighting)) if is_given else weighting
+    source = FittedTo("marginals", n_marginals=len(marginals), loss=loss, weighting=told)
+    return replace(solution, source=source)
 
 
 def _usual_loss(marginals: MarginalSet, is_for_squares: bool, is_one: bool, rank: int) -> str:

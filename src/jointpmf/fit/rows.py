@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -33,7 +34,7 @@ from jointpmf.fit.settings import (
     checked_rank,
     checked_search,
 )
-from jointpmf.fit.solution import Callback, FittedTo, Solution
+from jointpmf.fit.solution import Callback, FittedTo, Reopen, Solution
 from jointpmf.fit.subsets import fit_counted, fit_subsets
 from jointpmf.fit.unrated import fit_rated_items
 from jointpmf.fit.validation import are_cells, plain_validation, splitter
@@ -41,13 +42,13 @@ from jointpmf.marginals.orders import are_many, check_countable
 from jointpmf.rows.reading import Batches, FileReading, Reading, Stream, counted_marginals
 from jointpmf.rows.source import Source, Table, check_levels, check_table
 from jointpmf.rows.spool import SpooledRows
+from jointpmf.solvers.loop import Loop
 from jointpmf.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import os
 
     from jointpmf.domain import Domain
-    from jointpmf.solvers.loop import Loop
 
 logger = logging.getLogger("jointpmf")
 
@@ -148,7 +149,33 @@ def fit_rows(
     with opened(source, options, sample_weight) as rows:
         defaults = asked.default_limits()
         with watched_loop(max_iter, tol, callback, verbose, rows.domain, defaults) as loop:
-            return _Fitting(asked, loop).run(rows)
+            found = _Fitting(asked, loop).run(rows)
+        return replace(found, reopen=_way_back(rows, asked, (source, options, sample_weight)))
+
+
+def _way_back(
+    rows: Source | FileReading | Batches, asked: _Asked, given: tuple[Any, ReadOptions, Any]
+) -> Reopen | None:
+    """Return what opens the rows of a fit again: those in memory stay there."""
+    if isinstance(rows, Table):
+        return partial(_in_memory, rows)
+    is_gone = isinstance(rows, Batches) and rows.is_read_once
+    return None if is_gone else partial(_reopened, asked, given)
+
+
+@contextmanager
+def _in_memory(table: Table) -> Iterator[Source]:
+    yield table
+
+
+@contextmanager
+def _reopened(asked: _Asked, given: tuple[Any, ReadOptions, Any]) -> Iterator[Source]:
+    with opened(*given) as rows:
+        if isinstance(rows, (FileReading, Batches)):
+            with _Fitting(asked, Loop(0, 0.0))._kept(rows, _room_of(rows)) as source:
+                yield source
+        else:
+            yield rows
 
 
 def _default_validation(source: Any, rank: Any, validation: Any) -> Any:

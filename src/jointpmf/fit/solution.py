@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,8 +17,13 @@ if TYPE_CHECKING:
 
     from jointpmf.domain import Domain
     from jointpmf.fit.settings import Objective
+    from jointpmf.judge.uncertainty import Uncertainty
     from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.pmf import JointPMF
+    from jointpmf.rows.source import Source
+
+Reopen = Callable[[], "AbstractContextManager[Source]"]
+"""Gives the rows of a fit again, wherever they are."""
 
 Callback = Callable[[Step, "JointPMF"], Any]
 """Called after every iteration with its line of history and the model; returning True stops."""
@@ -95,6 +101,8 @@ class FittedTo:
         How many of the rows were fitted, where that were not all.
     loss : str or None
         Of marginals as given: "squares", "likelihood" or "gaussian".
+    weighting : "counts", tuple of float or None
+        By squares: the weight of each of them; None if all are equal.
     """
 
     kind: str
@@ -103,6 +111,7 @@ class FittedTo:
     order: int | None = None
     n_sampled: int | None = None
     loss: str | None = None
+    weighting: str | tuple[float, ...] | None = None
 
     def __str__(self) -> str:
         """Say what was fitted."""
@@ -154,6 +163,10 @@ class Solution:
         What was fitted.
     settings : Likelihood, Coupled or None
         The objective with all of its settings.
+    marginals : MarginalSet or None
+        The tables, of a fit to tables.
+    reopen : callable or None
+        Gives the rows again, of a fit to rows that can be read again.
     """
 
     pmf: JointPMF
@@ -172,6 +185,7 @@ class Solution:
     source: FittedTo | None = None
     settings: Objective | None = None
     marginals: MarginalSet | None = field(default=None, repr=False)
+    reopen: Reopen | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, outcome: Outcome, domain: Domain, start: Start | None = None) -> Solution:
@@ -294,6 +308,55 @@ class Solution:
         from jointpmf.show.report.page import write_report
 
         write_report(path, self, table, curve, sample_weight)
+
+    def uncertainty(
+        self,
+        n: int = 200,
+        *,
+        random_state: Any = None,
+        resample: str = "auto",
+        groups: Any = None,
+        strata: Any = None,
+        data: Any = None,
+        verbose: bool = False,
+    ) -> Uncertainty:
+        """Return how sure the model is: the same fit to data as other samples would have given.
+
+        Parameters
+        ----------
+        n : int
+            How many replicates. After Ctrl-C there are those that were done.
+        random_state : int or numpy Generator, optional
+            The same seed gives the same bits, whatever the number of threads.
+        resample : {"auto", "bayesian", "multinomial", "counts", "model"}
+            Rows get random weights, of the Bayesian bootstrap (by default) or whole numbers. Tables
+            are drawn from their own counts, each by itself, or from the model, whose people are
+            counted in all of them; by default from the model if the tables agree so well that they
+            must be about the same people. Noise that tables have is drawn in either case.
+        groups : array of labels of shape (rows,), optional
+            Rows that were drawn together, such as the pupils of a school: whole groups are
+            resampled.
+        strata : array of labels of shape (rows,), optional
+            Parts of the population that were drawn from separately; groups are resampled within.
+        data : table, optional
+            The rows of the fit, where the solution cannot open them again: those that came once,
+            and those of a fit by `choose_rank`.
+        verbose : bool
+            Whether to show a progress bar.
+
+        Examples
+        --------
+        >>> import jointpmf as jp
+        >>> truth = jp.random_pmf(jp.Domain.of_sizes([2, 3]), rank=1, random_state=0)
+        >>> solution = jp.fit_rows(truth.sample(400, random_state=0), rank=1)
+        >>> sure = solution.uncertainty(n=100, random_state=0)
+        >>> frame = sure.marginal(["x0"])
+        >>> bool((frame["low"] < frame["estimate"]).all())
+        True
+        """
+        from jointpmf.judge.replicates import uncertainty_of
+
+        return uncertainty_of(self, n, random_state, resample, groups, strata, data, verbose)
 
     def __str__(self) -> str:
         """Say how the fit ended."""

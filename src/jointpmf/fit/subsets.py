@@ -44,15 +44,24 @@ def fit_subsets(
     generator: np.random.Generator,
 ) -> Solution:
     """Return the least-squares fit to all marginals of an order, weighted by their counts."""
-    order = objective.order
-    if rank is not None and isinstance(source, Table):
-        is_implicit = objective.is_implicit
-        if is_implicit is None:
-            is_implicit = is_cheaper_implicitly(source.codes, rank, order)
-        if is_implicit:
-            return _fit_implicitly(source, rank, objective, fit, generator)
-    check_countable(source.domain, order)
-    return fit_counted(source.marginals(order), rank, fit, generator)
+    if rank is not None and isinstance(source, Table) and _is_implicit(source, rank, objective):
+        return _fit_implicitly(source, rank, objective, fit, generator)
+    check_countable(source.domain, objective.order)
+    return fit_counted(source.marginals(objective.order), rank, fit, generator)
+
+
+def _is_implicit(table: Table, rank: int, objective: Coupled) -> bool:
+    if objective.is_implicit is None:
+        return is_cheaper_implicitly(table.codes, rank, objective.order)
+    return objective.is_implicit
+
+
+def coupled_problem(source: Source, rank: int, objective: Coupled) -> Problem:
+    """Return the problem of all marginals of rows: counted, or never formed where that is less."""
+    if isinstance(source, Table):
+        limits = Limits() if _is_implicit(source, rank, objective) else None
+        return problem_of(source, rank, objective.order, limits)[0]
+    return CoupledLeastSquares(source.marginals(objective.order), rank, "counts")
 
 
 def fit_counted(

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from jointpmf.fit.likelihood import EMFit
     from jointpmf.marginals.exclusions import Exclusions
     from jointpmf.marginals.marginal_set import MarginalSet
+    from jointpmf.marginals.measurement import Measurement
 
 logger = logging.getLogger("jointpmf")
 
@@ -262,6 +263,23 @@ class CellFit:
         prior = self.fit.prior(cells)
         ahead = efficient_step(marginals.domain, marginals.measurements, point, prior, _N_STEPS)
         return JointPMF.at(ahead, marginals.domain)
+
+    def again(
+        self,
+        like: MarginalSet,
+        tables: Sequence[Measurement],
+        cells: TableCells,
+        point: Point,
+        is_stepped: bool,
+    ) -> Point:
+        """Return the fit from a point to tables like those of a set, which have the cells."""
+        own = self._settling(like, cells) if is_stepped else self.averaging(like, cells)
+        found = from_point(own.fit, cells, point, Start("given"))
+        ended = Point.of_pmf(found.pmf)
+        if is_stepped and _can_step(like, self.fit.rank):
+            prior = own.fit.prior(cells)
+            return efficient_step(cells.domain, tables, ended, prior, _N_STEPS)
+        return ended
 
     def _averaged(self, trials: Trials[str], cells: TableCells, tolerance: float) -> Solution:
         """Return the average of the fits that are as good as the best."""

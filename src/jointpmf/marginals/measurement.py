@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jointpmf.domain import MISSING
 from jointpmf.errors import JointPMFError
 
 if TYPE_CHECKING:
@@ -86,9 +87,9 @@ class Measurement:
         """Return the same table of other people: of the first rows that it is about.
 
         There are as many of them as it had, and as much noise. Cells that were not published stay
-        so.
+        so. Rows that do not observe all of its variables are not in it.
         """
-        inside = np.ones(len(codes), bool)
+        inside = (codes[:, [*self.positions, *(n for n, _ in self.where)]] != MISSING).all(axis=1)
         covered = (np.logical_or.reduce(sets) for sets in self.sets)
         for n, mask in (*self.where, *zip(self.positions, covered, strict=True)):
             if not mask.all():

@@ -38,6 +38,7 @@ from jointpmf.rows.parts import (
     S,
     Task,
 )
+from jointpmf.rows.resampling import Reweighted
 from jointpmf.threads import limited_to
 
 if TYPE_CHECKING:
@@ -178,6 +179,7 @@ STEPS: dict[type, str] = {
     DrawSample: "drawing a sample of the rows",
     Expect: "computing expected counts",
     HashRows: "hashing the rows for the checkpoint",
+    Reweighted: "computing with resampled rows",
 }
 """What each task does. Dask makes codes when something is first asked of them."""
 

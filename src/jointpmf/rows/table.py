@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -146,7 +146,7 @@ class Rows(_Weighted):
     @classmethod
     def of_codes(cls, codes: Codes, sample_weight: np.ndarray | None = None) -> Rows:
         """Return the distinct rows of a table in an order that does not depend on its own."""
-        columns, weights, n_empty = _distinct_columns(codes, sample_weight)
+        columns, weights, n_empty = kinds_of_rows(codes, sample_weight)[:3]
         return cls.of_columns(codes.domain, columns, weights, n_empty)
 
     @classmethod
@@ -227,7 +227,7 @@ class ColumnRows(_Weighted):
     def of_codes(cls, codes: Codes, sample_weight: np.ndarray | None = None) -> ColumnRows:
         """Return the rows of a table: the distinct ones where that is much less, else all."""
         if _often_repeat(codes):
-            return cls(codes.domain, *_distinct_columns(codes, sample_weight))
+            return cls(codes.domain, *kinds_of_rows(codes, sample_weight)[:3])
         return cls.as_they_are(codes, sample_weight)
 
     @classmethod
@@ -287,21 +287,35 @@ def _often_repeat(codes: Codes) -> bool:
 
 def distinct_codes(codes: Codes, sample_weight: np.ndarray | None) -> tuple[Codes, np.ndarray]:
     """Return the distinct rows of a table, in an order of their own, and their weights."""
-    columns, weights, _ = _distinct_columns(codes, sample_weight)
-    return Codes(codes.domain, columns.T), weights
+    found = kinds_of_rows(codes, sample_weight)
+    return Codes(codes.domain, found.columns.T), found.weights
 
 
-def _distinct_columns(
-    codes: Codes, sample_weight: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the columns of the distinct rows, their weights, and how many rows were empty."""
+class Kinds(NamedTuple):
+    """The distinct rows of a table, and which row is which of them."""
+
+    columns: np.ndarray
+    """Their codes, one column per variable."""
+    weights: np.ndarray
+    """What the rows of each kind count for together."""
+    n_empty: int
+    """How many rows had no observed cell."""
+    used: np.ndarray
+    """The positions of the rows that count."""
+    inverse: np.ndarray
+    """The kind of each of those."""
+
+
+def kinds_of_rows(codes: Codes, sample_weight: np.ndarray | None) -> Kinds:
+    """Return the distinct rows of a table, in an order that does not depend on its own."""
     weights = np.ones(codes.n_rows) if sample_weight is None else sample_weight
     observed = n_observed(codes.columns) > 0
     used = np.flatnonzero(observed & (weights > _NEGLIGIBLE * weights.sum()))
     columns = codes.columns if len(used) == codes.n_rows else codes.columns[:, used]
     firsts, inverse = _distinct(columns, codes.domain.sizes)
     sums = np.bincount(inverse, weights=weights[used], minlength=len(firsts))
-    return columns[:, firsts], sums, int(codes.n_rows - observed.sum())
+    n_empty = int(codes.n_rows - observed.sum())
+    return Kinds(columns[:, firsts], sums, n_empty, used, inverse)
 
 
 def _distinct(columns: np.ndarray, sizes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,316 @@
+"""How sure: what the model would have been from other samples, and what that does to an answer.
+
+Every replicate is a whole model, so that any question may be asked of it; how far the answers are
+apart is how unsure the answer is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from jointpmf.components import COMPONENT
+from jointpmf.data.decode import table_of
+from jointpmf.domain import name_list, text_of
+from jointpmf.errors import JointPMFError, shown
+from jointpmf.judge.answers import Answer
+from jointpmf.judge.information import mutual_information
+from jointpmf.judge.intervals import checked_level, interval_columns
+from jointpmf.pmf import JointPMF
+from jointpmf.point import Point
+
+logger = logging.getLogger("jointpmf")
+
+Query = Callable[[JointPMF], Any]
+
+_MOST_UNCLEAR = 0.1
+"""The part of the replicates whose components may be hard to match without a warning."""
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """A model, and what it would have been from other samples.
+
+    Attributes
+    ----------
+    pmf : JointPMF
+        The model: the estimate.
+    weights : array of shape (replicates, rank)
+        The weights of each replicate; its components are in the order of the model's.
+    factors : array of shape (replicates, levels, rank)
+        The factors of all variables of each replicate, under each other.
+    is_clear : array of bool of shape (replicates,)
+        Of which replicates it is clear which component is which of the model's.
+    reference : JointPMF
+        What the way of refitting makes of the data as they are, from which replicates differ.
+    resampling : str
+        How the data were resampled: rows by "bayesian" or "multinomial" weights, tables from their
+        "counts" or from the "model"; "quick" without refits.
+    """
+
+    pmf: JointPMF
+    weights: np.ndarray
+    factors: np.ndarray
+    is_clear: np.ndarray
+    reference: JointPMF
+    resampling: str
+
+    def __len__(self) -> int:
+        """Return the number of replicates."""
+        return len(self.weights)
+
+    @cached_property
+    def pmfs(self) -> tuple[JointPMF, ...]:
+        """The replicates, each as a model."""
+        names = self.pmf.component_names
+        points = map(Point, self.weights, self.factors)
+        models = (JointPMF.at(point, self.pmf.domain) for point in points)
+        if names is None:
+            return tuple(models)
+        return tuple(JointPMF(pmf.domain, pmf.weights, pmf.factors, names) for pmf in models)
+
+    def __repr__(self) -> str:
+        """Say how many replicates there are, and how they were made."""
+        return f"Uncertainty({len(self)} replicates ({self.resampling}) of {self.pmf!r})"
+
+    def interval(self, query: Query, level: float = 0.9, *, backend: str = "polars") -> Any:
+        """Return the answer to any question about the model, with its standard error and interval.
+
+        Parameters
+        ----------
+        query : callable
+            A function of a JointPMF that returns a number, an array, a mapping of names to numbers,
+            or a JointPMF of few variables, whose cells are then labelled by their levels.
+        level : float
+            How often such intervals hold the truth.
+        backend : {"polars", "pandas", "pyarrow"}
+            The kind of frame.
+
+        Returns
+        -------
+        frame
+            One row per number: what it is of, then estimate, se, low and high.
+
+        Examples
+        --------
+        >>> import jointpmf as jp
+        >>> rows = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 1, random_state=0).sample(99)
+        >>> sure = jp.fit_rows(rows, rank=1).uncertainty(n=50, random_state=0)
+        >>> sure.interval(lambda pmf: pmf.marginal(["x1"])).columns
+        ['x1', 'estimate', 'se', 'low', 'high']
+        """
+        estimate, deviations = self.deviations(query)
+        columns = interval_columns(estimate.values, deviations, checked_level(level))
+        return estimate.to_frame(columns, backend)
+
+    def deviations(self, query: Query) -> tuple[Answer, np.ndarray]:
+        """Return the model's answer, and how far that of each replicate is from the reference's."""
+        if not callable(query):
+            raise JointPMFError(f"a query must be a function of a JointPMF, not {shown(query)}")
+        estimate = _answer(query, self.pmf, "the model")
+        reference = _answer(query, self.reference, "the reference")
+        values = np.empty((len(self), len(estimate.values)))
+        for k, pmf in enumerate(self.pmfs):
+            answer = _answer(query, pmf, f"replicate {k}")
+            if answer.shape != estimate.shape:
+                raise JointPMFError(
+                    f"the query returned another shape for replicate {k}, {answer.shape}, than "
+                    f"for the model, {estimate.shape}"
+                )
+            values[k] = answer.values
+        return estimate, values - reference.values
+
+    def marginal(
+        self,
+        names: Iterable[str],
+        given: Mapping[str, Any] | None = None,
+        level: float = 0.9,
+        *,
+        backend: str = "polars",
+    ) -> Any:
+        """Return the probabilities of some variables, given the evidence if there is any.
+
+        Examples
+        --------
+        >>> import jointpmf as jp
+        >>> rows = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 1, random_state=0).sample(99)
+        >>> sure = jp.fit_rows(rows, rank=1).uncertainty(n=50, random_state=0)
+        >>> sure.marginal(["x1"], given={"x0": 1})["x1"].to_list()
+        [0, 1, 2]
+        """
+        asked = name_list(names)
+        if not asked:
+            raise JointPMFError("no variable was asked for")
+
+        def query(pmf: JointPMF) -> JointPMF:
+            return (pmf if given is None else pmf.condition(given)).marginal(asked)
+
+        return self.interval(query, level, backend=backend)
+
+    def predict_proba(
+        self, rows: Any, target: str, level: float = 0.9, *, backend: str = "polars"
+    ) -> Any:
+        """Return the probability of each level of the target given each row's other cells.
+
+        Examples
+        --------
+        >>> import jointpmf as jp
+        >>> rows = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 1, random_state=0).sample(99)
+        >>> sure = jp.fit_rows(rows, rank=1).uncertainty(n=50, random_state=0)
+        >>> sure.predict_proba([[0, None], [1, None]], "x1").shape
+        (6, 6)
+        """
+        codes = self.pmf._codes(rows)
+        estimate, deviations = self.deviations(lambda pmf: pmf.predict_proba(codes, target))
+        columns = interval_columns(estimate.values, deviations, checked_level(level))
+        row, place = estimate.labels.values()
+        levels = self.pmf.marginal([target]).domain.variables[0].levels
+        return table_of({"row": row, target: (levels, place), **columns}, backend)
+
+    def expectation(
+        self, rows: Any, target: str, level: float = 0.9, *, backend: str = "polars"
+    ) -> Any:
+        """Return the expected value of the target given each row's other observed cells.
+
+        The interval is of the expectation, which is much narrower than where the value itself
+        may be.
+
+        Examples
+        --------
+        >>> import jointpmf as jp
+        >>> rows = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 1, random_state=0).sample(99)
+        >>> sure = jp.fit_rows(rows, rank=1).uncertainty(n=50, random_state=0)
+        >>> sure.expectation([[0, None], [1, None]], "x1").columns
+        ['row', 'estimate', 'se', 'low', 'high']
+        """
+        codes = self.pmf._codes(rows)
+        estimate, deviations = self.deviations(lambda pmf: pmf.expectation(codes, target))
+        columns = interval_columns(estimate.values, deviations, checked_level(level))
+        return table_of({"row": np.arange(codes.n_rows), **columns}, backend)
+
+    def mode(self, rows: Any, target: str, level: float = 0.9, *, backend: str = "polars") -> Any:
+        """Return the most likely level of the target given each row's other observed cells.
+
+        `share` is the part of the replicates that agree; low and high are the levels between which
+        the most likely ones are, where levels have values, and se is that of these values.
+
+        Examples
+        --------
+        >>> import jointpmf as jp
+        >>> rows = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 1, random_state=0).sample(99)
+        >>> sure = jp.fit_rows(rows, rank=1).uncertainty(n=50, random_state=0)
+        >>> sure.mode([[0, None], [1, None]], "x1").columns
+        ['row', 'estimate', 'se', 'low', 'high', 'share']
+        """
+        codes, tail = self.pmf._codes(rows), (1 - checked_level(level)) / 2
+        variable = self.pmf.marginal([target]).domain.variables[0]
+        best = np.array([p.predict_proba(codes, target).argmax(axis=1) for p in self.pmfs])
+        own = self.pmf.predict_proba(codes, target).argmax(axis=1)
+        columns: dict[str, Any] = {"row": np.arange(codes.n_rows)}
+        columns["estimate"] = (variable.levels, own)
+        if variable.values is None:
+            unknown = np.full(codes.n_rows, np.nan)
+            columns |= {"se": unknown, "low": unknown, "high": unknown}
+        else:
+            columns["se"] = np.array(variable.values)[best].std(axis=0, ddof=1)
+            for name, part in (("low", tail), ("high", 1 - tail)):
+                place = np.quantile(best, part, axis=0, method="nearest")
+                columns[name] = (variable.levels, place.astype(np.int64))
+        return table_of({**columns, "share": (best == own).mean(axis=0)}, backend)
+
+    def mutual_information(
+        self,
+        first: Iterable[str],
+        second: Iterable[str],
+        level: float = 0.9,
+        *,
+        backend: str = "polars",
+    ) -> Any:
+        """Return the mutual information of two small groups of variables, in nats.
+
+        Examples
+        --------
+        >>> import jointpmf as jp
+        >>> rows = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 2, random_state=0).sample(99)
+        >>> sure = jp.fit_rows(rows, rank=2, random_state=0).uncertainty(n=50, random_state=0)
+        >>> sure.mutual_information("x0", "x1").columns
+        ['estimate', 'se', 'low', 'high']
+        """
+        return self.interval(
+            lambda pmf: mutual_information(pmf, first, second), level, backend=backend
+        )
+
+    def sizes(self, level: float = 0.9, *, backend: str = "polars") -> Any:
+        """Return the weights of the components (latent classes).
+
+        Components of the replicates are those of the model that they are most like. Where that is
+        not clear for more than a tenth of them, a warning says so.
+
+        Examples
+        --------
+        >>> import jointpmf as jp
+        >>> rows = jp.random_pmf(jp.Domain.of_sizes([3] * 4), 2, random_state=0).sample(500)
+        >>> sure = jp.fit_rows(rows, rank=2, random_state=0).uncertainty(n=50, random_state=0)
+        >>> sure.sizes().columns
+        ['component', 'estimate', 'se', 'low', 'high']
+        """
+        self._warn_if_unclear()
+        return self.marginal([COMPONENT], level=level, backend=backend)
+
+    def profiles(
+        self, names: Iterable[str] | None = None, level: float = 0.9, *, backend: str = "polars"
+    ) -> Any:
+        """Return the probability of each level of some or all variables in each component.
+
+        Components are matched as in `sizes`.
+
+        Examples
+        --------
+        >>> import jointpmf as jp
+        >>> rows = jp.random_pmf(jp.Domain.of_sizes([3] * 4), 2, random_state=0).sample(500)
+        >>> sure = jp.fit_rows(rows, rank=2, random_state=0).uncertainty(n=50, random_state=0)
+        >>> sure.profiles(["x0"]).columns
+        ['component', 'variable', 'level', 'estimate', 'se', 'low', 'high']
+        """
+        self._warn_if_unclear()
+        domain, rank = self.pmf.domain, self.pmf.rank
+        which = domain.indices(domain.names if names is None else name_list(names))
+        estimate, deviations = self.deviations(
+            lambda pmf: np.concatenate([pmf.factors[n].ravel() for n in which])
+        )
+        columns = interval_columns(estimate.values, deviations, checked_level(level))
+        kept = [domain.variables[n] for n in which]
+        titles = [(v.name, text_of(each)) for v in kept for each in v.levels for _ in range(rank)]
+        labels = {
+            "component": [*self.pmf.component_labels] * (len(titles) // rank),
+            "variable": [name for name, _ in titles],
+            "level": [text for _, text in titles],
+        }
+        return table_of({**labels, **columns}, backend)
+
+    def _warn_if_unclear(self) -> None:
+        n_unclear = len(self) - int(self.is_clear.sum())
+        if n_unclear > _MOST_UNCLEAR * len(self):
+            logger.warning(
+                "in %d of %d replicates it is not clear which component is which, so that "
+                "intervals of components mean little: a smaller rank may help",
+                n_unclear,
+                len(self),
+            )
+
+
+def _answer(query: Query, pmf: JointPMF, of: str) -> Answer:
+    """Return what a query answers, or say of which model it cannot."""
+    try:
+        return Answer.of(query(pmf))
+    except JointPMFError as error:
+        raise JointPMFError(f"the query failed for {of}: {error}") from None
+    except Exception as error:
+        raise JointPMFError(
+            f"the query failed for {of}: {type(error).__name__}: {error}"
+        ) from error
