@@ -40,11 +40,14 @@ if TYPE_CHECKING:
 _MAX_ITER = 2000
 """Iterations of one replicate, at most."""
 
-_SETTLED = 1e-5
+_SETTLED = 1e-4
 """Nats of all rows together whose improvement ends a replicate: a standard error is half a nat."""
 
 _SQUARES_TOL = 1e-6
 """The part of a least-squares objective whose improvement ends a replicate."""
+
+_MOST_MEMBERS = 4
+"""How many of the fits that a model is the average of are done again."""
 
 _LIFT = 0.01
 """Part of the marginals in the start of a replicate: from zeros no EM step returns."""
@@ -74,6 +77,12 @@ def members_of(solution: Solution) -> list[JointPMF]:
     ]
 
 
+def _some_members(solution: Solution) -> list[JointPMF]:
+    """Return few of the fits that a model averages: data change the others as much."""
+    members = members_of(solution)
+    return members[:: -(-len(members) // _MOST_MEMBERS)]
+
+
 def joined(points: Sequence[Point], pmf: JointPMF) -> Point:
     """Return the average of the members of a model as one point."""
     if len(points) == 1:
@@ -93,16 +102,15 @@ class RowsAgain:
         if isinstance(settings, Coupled):
             return self._by_squares(source, settings)
         assert isinstance(settings, Likelihood)
-        points = [self._by_likelihood(source, pmf, settings) for pmf in members_of(self.solution)]
+        some = _some_members(self.solution)
+        points = [self._by_likelihood(source, pmf, settings) for pmf in some]
         return joined(points, self.solution.pmf)
 
     def _by_likelihood(self, source: Source, pmf: JointPMF, settings: Likelihood) -> Point:
-        smoothing, towards = settings.smoothing or 0.0, settings.towards or "uniform"
-        loop = Loop(_MAX_ITER, _SETTLED / source.total)
-        fit = EMFit(pmf.rank, loop, smoothing, towards, settings.bandwidth)
+        fit = _em_fit(pmf.rank, settings, Loop(_MAX_ITER, _SETTLED / source.total))
         start = Point.of_pmf(pmf)
         if self.solution.validation is None:
-            return fit.outcome(source, lifted(start, source), loop).point
+            return fit.outcome(source, lifted(start, source), fit.loop).point
         solver = em.EM(source, pmf.rank, fit.prior(source), accelerated=False)
         state = solver.start(start)
         for _ in range(self.solution.n_iter):
@@ -112,6 +120,25 @@ class RowsAgain:
     def _by_squares(self, source: Source, settings: Coupled) -> Point:
         problem = coupled_problem(source, self.solution.pmf.rank, settings)
         return _least_squares(problem, self.solution.pmf)
+
+
+def _em_fit(rank: int, settings: Likelihood, loop: Loop) -> EMFit:
+    towards = settings.towards or "uniform"
+    return EMFit(rank, loop, settings.smoothing or 0.0, towards, settings.bandwidth)
+
+
+def cost_again(solution: Solution, source: Source) -> float | None:
+    """Return the objective of a fit by likelihood on rows, or None where it is of part of them."""
+    settings, pmf = solution.settings, solution.pmf
+    is_of_part = solution.validation is not None
+    if not isinstance(settings, Likelihood) or is_of_part or settings.bandwidth:
+        return None
+    if solution.source is None or solution.source.n_sampled is not None:
+        return None
+    if solution.n_averaged > 1:
+        settings = Likelihood(0.0)
+    fit = _em_fit(pmf.rank, settings, Loop(0, 0.0))
+    return fit.outcome(source, Point.of_pmf(pmf), fit.loop).objective
 
 
 def _least_squares(problem: Problem, pmf: JointPMF) -> Point:
@@ -139,7 +166,7 @@ class TablesAgain:
             problem = CoupledLeastSquares(marginals, pmf.rank, found.source.weighting)
             return _least_squares(problem, pmf)
         cells = TableCells(pmf.domain, tables)
-        points = [self._by_likelihood(tables, cells, each) for each in members_of(found)]
+        points = [self._by_likelihood(tables, cells, each) for each in _some_members(found)]
         return joined(points, pmf)
 
     def _by_likelihood(

@@ -318,6 +318,8 @@ class Solution:
         groups: Any = None,
         strata: Any = None,
         data: Any = None,
+        sample_weight: Any = None,
+        quick: bool = False,
         verbose: bool = False,
     ) -> Uncertainty:
         """Return how sure the model is: the same fit to data as other samples would have given.
@@ -338,9 +340,12 @@ class Solution:
             resampled.
         strata : array of labels of shape (rows,), optional
             Parts of the population that were drawn from separately; groups are resampled within.
-        data : table, optional
-            The rows of the fit, where the solution cannot open them again: those that came once,
-            and those of a fit by `choose_rank`.
+        data, sample_weight : table and array, optional
+            The rows of the fit and their weights, where the solution cannot open them again: those
+            that came once, and those of a fit by `choose_rank`.
+        quick : bool
+            Whether each replicate is one Newton step from the model instead of a fit: the delta
+            method, for small models that the rows determine.
         verbose : bool
             Whether to show a progress bar.
 
@@ -356,7 +361,9 @@ class Solution:
         """
         from jointpmf.judge.replicates import uncertainty_of
 
-        return uncertainty_of(self, n, random_state, resample, groups, strata, data, verbose)
+        return uncertainty_of(
+            self, n, random_state, resample, groups, strata, data, sample_weight, quick, verbose
+        )
 
     def __str__(self) -> str:
         """Say how the fit ended."""

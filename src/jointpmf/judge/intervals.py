@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from jointpmf.errors import JointPMFError, shown
 
@@ -25,7 +26,7 @@ def checked_level(level: Any) -> float:
 def interval_columns(
     estimate: np.ndarray, deviations: np.ndarray, level: float
 ) -> dict[str, np.ndarray]:
-    """Return estimates with their standard errors, and between what the truth is (eq. 70).
+    """Return estimates with their standard errors and bias-corrected intervals (eq. 70).
 
     Parameters
     ----------
@@ -36,6 +37,21 @@ def interval_columns(
     level : float
         How often the intervals hold the truth.
     """
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    low, high = estimate + np.quantile(deviations, tails, axis=0, method="weibull")
+    tail = float(ndtri((1 - level) / 2))
+    n_replicates = len(deviations)
+    below = (deviations < 0).sum(axis=0) + (deviations == 0).sum(axis=0) / 2
+    shift = 2 * ndtri(np.clip(below, 0.5, n_replicates - 0.5) / n_replicates)
+    ordered = np.sort(deviations, axis=0)
+    low = estimate + _quantile(ordered, ndtr(shift + tail))
+    high = estimate + _quantile(ordered, ndtr(shift - tail))
     return {"estimate": estimate, "se": deviations.std(axis=0, ddof=1), "low": low, "high": high}
+
+
+def _quantile(ordered: np.ndarray, parts: np.ndarray) -> np.ndarray:
+    """Return a quantile of each column, whose own part it is; k of n is at k/(n + 1)."""
+    last = len(ordered) - 1
+    place = np.clip(parts * (len(ordered) + 1) - 1, 0, last)
+    before = np.floor(place).astype(np.int64)
+    which = np.arange(ordered.shape[1])
+    near, next_ = ordered[before, which], ordered[np.minimum(before + 1, last), which]
+    return near + (place - before) * (next_ - near)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jointpmf.data.codes import checked_weights
 from jointpmf.data.encode import encode
 from jointpmf.errors import JointPMFError, one_of, seeded_generator, whole_number
-from jointpmf.fit.again import RowsAgain, TablesAgain
+from jointpmf.fit.again import RowsAgain, TablesAgain, cost_again
 from jointpmf.fit.progress import progress_bar
 from jointpmf.judge.matching import matched
+from jointpmf.judge.quick import quick_points
 from jointpmf.judge.resampled_tables import tables_drawn
 from jointpmf.judge.uncertainty import Uncertainty
 from jointpmf.pmf import JointPMF
@@ -45,63 +48,82 @@ def uncertainty_of(
     groups: Any,
     strata: Any,
     data: Any,
+    sample_weight: Any,
+    quick: bool,
     verbose: bool,
 ) -> Uncertainty:
     """Return replicates of a fit; see `Solution.uncertainty`."""
     n = whole_number(n, "n", _FEWEST)
-    seed = int(seeded_generator(random_state).integers(2**63))
     one_of(resample, ("auto", "bayesian", "multinomial", "counts", "model"), "resample")
-    with one_blas_thread, _replicating(solution, resample, groups, strata, data, seed) as found:
-        replicate, reference, how = found
-        points = _all(replicate, n, verbose)
+    asked = _Asked(n, int(seeded_generator(random_state).integers(2**63)), resample, verbose)
+    with one_blas_thread:
+        if data is None and solution.reopen is None and solution.marginals is not None:
+            if groups is not None or strata is not None or quick:
+                raise JointPMFError("groups, strata and quick are for fits to rows")
+            found = _of_tables(solution, asked)
+        else:
+            with _rows_of(solution, data, sample_weight) as source:
+                found = _of_rows(solution, source, asked, groups, strata, quick)
+    return _together(solution, *found)
+
+
+class _Asked(NamedTuple):
+    """How many replicates are made, from which seed, how, and whether a bar is shown."""
+
+    n: int
+    seed: int
+    resample: str
+    verbose: bool
+
+
+def _of_rows(
+    solution: Solution, source: Source, asked: _Asked, groups: Any, strata: Any, quick: bool
+) -> tuple[list[Point], Point, str]:
+    """Return replicates, where the same way leads without resampling, and its name."""
+    how = "bayesian" if asked.resample == "auto" else asked.resample
+    one_of(how, ("bayesian", "multinomial"), "resample of a fit to rows")
+    draw = resampled(source, how, groups, strata, asked.seed)
+    if quick:
+        points = quick_points(solution, source, draw, asked.n)
+        return points, Point.of_pmf(solution.pmf), f"{how}, quick"
+    again = RowsAgain(solution)
+    return _all(lambda k: again.fitted(draw(k)), asked), again.fitted(source), how
+
+
+def _of_tables(solution: Solution, asked: _Asked) -> tuple[list[Point], Point, str]:
+    one_of(asked.resample, ("auto", "counts", "model"), "resample of a fit to tables")
+    again = TablesAgain(solution)
+    draw, expected, how = tables_drawn(again, asked.resample, asked.seed)
+    return _all(lambda k: again.fitted(draw(k)), asked), again.fitted(expected), how
+
+
+def _together(solution: Solution, points: list[Point], reference: Point, how: str) -> Uncertainty:
+    """Return replicates, with their components in the model's order where it is one fit."""
+    pmf = solution.pmf
     weights = np.array([point.weights for point in points])
     factors = np.array([point.factors for point in points])
-    weights, factors, is_clear = matched(solution.pmf, weights, factors)
-    around = JointPMF.at(reference, solution.pmf.domain)
-    return Uncertainty(solution.pmf, weights, factors, is_clear, around, how)
+    is_clear = np.zeros(len(points), bool)
+    if solution.n_averaged == 1:
+        weights, factors, is_clear = matched(pmf, weights, factors)
+    return Uncertainty(pmf, weights, factors, is_clear, JointPMF.at(reference, pmf.domain), how)
 
 
 @contextmanager
-def _replicating(
-    solution: Solution, resample: str, groups: Any, strata: Any, data: Any, seed: int
-) -> Iterator[tuple[Replicate, Point, str]]:
-    """Give what makes a replicate, where the same way leads without resampling, and its name."""
-    if data is None and solution.reopen is None and solution.marginals is not None:
-        yield _of_tables(solution, resample, groups, strata, seed)
-        return
-    how = "bayesian" if resample == "auto" else resample
-    one_of(how, ("bayesian", "multinomial"), "resample of a fit to rows")
-    with _rows_of(solution, data) as source:
-        again = RowsAgain(solution)
-        draw = resampled(source, how, groups, strata, seed)
-        yield lambda k: again.fitted(draw(k)), again.fitted(source), how
-
-
-def _of_tables(
-    solution: Solution, resample: str, groups: Any, strata: Any, seed: int
-) -> tuple[Replicate, Point, str]:
-    if groups is not None or strata is not None:
-        raise JointPMFError("groups and strata are for fits to rows")
-    one_of(resample, ("auto", "counts", "model"), "resample of a fit to tables")
-    again = TablesAgain(solution)
-    draw, expected, how = tables_drawn(again, resample, seed)
-    return lambda k: again.fitted(draw(k)), again.fitted(expected), how
-
-
-@contextmanager
-def _rows_of(solution: Solution, data: Any) -> Iterator[Source]:
+def _rows_of(solution: Solution, data: Any, sample_weight: Any) -> Iterator[Source]:
     """Give the rows of a fit: those it can open again, or those that are given and are the same."""
-    if data is None:
-        if solution.reopen is None:
-            raise JointPMFError(
-                "the solution does not keep the rows that it was fitted to: give them as data="
-            )
-        with solution.reopen() as source:
-            yield _checked(source, solution)
-    else:
+    if data is not None:
         codes = encode(data, solution.pmf.domain)
-        with nullcontext(Table.of_codes(codes)) as source:
-            yield _checked(source, solution)
+        weights = checked_weights(sample_weight, codes.n_rows)
+        yield _checked(Table.of_codes(codes, weights), solution)
+        return
+    if sample_weight is not None:
+        raise JointPMFError("sample_weight goes with data: the solution knows its own weights")
+    if solution.reopen is None:
+        raise JointPMFError(
+            "the solution does not keep the rows that it was fitted to: give them as data="
+        )
+    with solution.reopen() as source:
+        yield _checked(source, solution)
 
 
 def _checked(source: Source, solution: Solution) -> Source:
@@ -116,13 +138,20 @@ def _checked(source: Source, solution: Solution) -> Source:
         raise JointPMFError(
             f"the rows are not those of the fit: there are {n_rows}, and it was to {told.n_rows}"
         )
+    cost = cost_again(solution, source)
+    if cost is not None and not math.isclose(cost, solution.objective, rel_tol=_SAME):
+        raise JointPMFError(
+            "the rows are not those of the fit: the model's objective is "
+            f"{cost:.8g} on them, and was {solution.objective:.8g}"
+        )
     return source
 
 
-def _all(replicate: Replicate, n: int, verbose: bool) -> list[Point]:
+def _all(replicate: Replicate, asked: _Asked) -> list[Point]:
     """Return replicates, made by all threads; after Ctrl-C those that were done."""
     found: dict[int, Point] = {}
-    with progress_bar("replicates", n, verbose) as advance:
+    n = asked.n
+    with progress_bar("replicates", n, asked.verbose) as advance:
 
         def make(k: int) -> None:
             found[k] = replicate(k)

@@ -119,7 +119,7 @@ def _sums(
     rows, weights = rows[seen], weights[seen]
     for begin in range(0, len(rows), 4096):
         part, weight = rows[begin : begin + 4096], weights[begin : begin + 4096]
-        score = _reduce_rows(tangent, _scores(pmf, part))
+        score = scores_of_rows(pmf, part, tangent)
         information += (score * weight[:, None]).T @ score
         if subsets is not None:
             pull = _reduce_rows(tangent, _pulls(pmf, part, subsets))
@@ -132,10 +132,10 @@ def _reduce_rows(tangent: Tangent, rows: np.ndarray) -> np.ndarray:
     return rows[:, tangent.moved] - rows[:, tangent.pivots]
 
 
-def _scores(pmf: JointPMF, rows: np.ndarray) -> np.ndarray:
+def scores_of_rows(pmf: JointPMF, rows: np.ndarray, tangent: Tangent) -> np.ndarray:
     """Return the gradient of the log-probability of each row's observed cells."""
     pulls = _pulls(pmf, rows, [tuple(range(len(pmf.domain)))])
-    return pulls / pmf.probability(Codes(pmf.domain, rows))[:, None]
+    return _reduce_rows(tangent, pulls / pmf.probability(Codes(pmf.domain, rows))[:, None])
 
 
 def _pulls(pmf: JointPMF, rows: np.ndarray, subsets: Sequence[Subset]) -> np.ndarray:

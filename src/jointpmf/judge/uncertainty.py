@@ -259,7 +259,7 @@ class Uncertainty:
         >>> sure.sizes().columns
         ['component', 'estimate', 'se', 'low', 'high']
         """
-        self._warn_if_unclear()
+        self._check_components()
         return self.marginal([COMPONENT], level=level, backend=backend)
 
     def profiles(
@@ -277,7 +277,7 @@ class Uncertainty:
         >>> sure.profiles(["x0"]).columns
         ['component', 'variable', 'level', 'estimate', 'se', 'low', 'high']
         """
-        self._warn_if_unclear()
+        self._check_components()
         domain, rank = self.pmf.domain, self.pmf.rank
         which = domain.indices(domain.names if names is None else name_list(names))
         estimate, deviations = self.deviations(
@@ -293,7 +293,13 @@ class Uncertainty:
         }
         return table_of({**labels, **columns}, backend)
 
-    def _warn_if_unclear(self) -> None:
+    def _check_components(self) -> None:
+        """Refuse questions about components that mean nothing, and warn where they mean little."""
+        if not self.is_clear.any():
+            raise JointPMFError(
+                "its components cannot be matched across replicates: the model is the average of "
+                "several fits, or its rank is too large for the data"
+            )
         n_unclear = len(self) - int(self.is_clear.sum())
         if n_unclear > _MOST_UNCLEAR * len(self):
             logger.warning(
