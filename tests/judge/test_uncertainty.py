@@ -1,6 +1,7 @@
 """How sure: replicates of every kind of fit, and what they answer."""
 
 import math
+import pickle
 
 import numpy as np
 import polars as pl
@@ -162,6 +163,12 @@ class TestElsewhere:
         with pytest.raises(jp.JointPMFError, match="give them as data="):
             found.uncertainty(3)
         assert len(found.uncertainty(3, data=CODES)) == 3
+
+    def test_a_pickle_does_not_carry_the_rows(self, solution):
+        copy = pickle.loads(pickle.dumps(solution))
+        with pytest.raises(jp.JointPMFError, match="give them as data="):
+            copy.uncertainty(3)
+        assert len(copy.uncertainty(3, data=CODES)) == 3
 
     def test_fits_of_choose_rank(self):
         curve = jp.choose_rank(CODES, [1, 2], random_state=0)

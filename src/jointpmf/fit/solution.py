@@ -196,6 +196,10 @@ class Solution:
         pmf = JointPMF.at(point, domain)
         return cls(pmf, status, objective, history, start, kkt, validation=validation)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # a pickled solution, as that of an estimator, does not carry the rows with it
+        return {**self.__dict__, "reopen": None}
+
     @property
     def n_iter(self) -> int:
         """Number of iterations."""
