@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -23,6 +24,8 @@ import jointpmf as jp
 from benchmarks.measure import print_lines
 from jointpmf.command.demo import BINS
 from jointpmf.judge.information import best_permutation
+
+Found = TypeVar("Found")
 
 RESULTS = Path(__file__).parent / "results"
 N_ROWS, N_LEVELS, N_VARIABLES, RANK, MISSING = 2_000, 4, 8, 3, 0.2
@@ -133,11 +136,12 @@ def coverage_lines() -> list[tuple[str, str, str, str]]:
             own = table.filter(pl.col("kind") == kind)
             if not len(own):
                 continue
-            shares = (own["held"] / own["asked"]).to_numpy()
+            held, n_asked = own["held"].to_numpy(), own["asked"].to_numpy()
+            shares = held / n_asked
             error = 100 * shares.std(ddof=1) / np.sqrt(len(shares))
             low, high = ASKED.get(str(fit), (0, 100))
             bound = f"{low}–{high} %" if fit in ASKED and kind != "sizes" else "shown"
-            measured = f"{100 * own['held'].sum() / own['asked'].sum():.1f} ± {error:.1f} %"
+            measured = f"{100 * held.sum() / n_asked.sum():.1f} ± {error:.1f} %"
             lines.append((f"{fit}: {kind}", measured, f"{n_sets} data sets, nominal 90 %", bound))
     return lines
 
@@ -159,7 +163,7 @@ def costs() -> list[tuple[str, str, str, str]]:
     return [large, ("200 replicates, survey", f"{replicates:.1f} s", line, "10 s")]
 
 
-def timed(work: Callable[[], jp.Solution]) -> tuple[float, jp.Solution]:
+def timed(work: Callable[[], Found]) -> tuple[float, Found]:
     """Return how long something took, and what it gave."""
     begin = time.perf_counter()
     found = work()
