@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         factor_error,
         kl_divergence,
         mutual_information,
-        pairwise_mutual_information,
         tensor_error,
     )
     from jointpmf.judge.rank import choose_rank
@@ -82,7 +81,6 @@ _NAMES_OF = {
         "factor_error",
         "kl_divergence",
         "mutual_information",
-        "pairwise_mutual_information",
         "tensor_error",
     ],
     "judge.bootstrap": ["bootstrap_test"],
@@ -134,7 +132,6 @@ __all__ = [
     "kl_divergence",
     "load",
     "mutual_information",
-    "pairwise_mutual_information",
     "pivot_ratings",
     "plan",
     "random_pmf",
