@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from jointpmf.fit.solution import Solution
     from jointpmf.fit.unrated import with_unrated_items
     from jointpmf.judge.bootstrap import bootstrap_test
+    from jointpmf.judge.bounds import bounds
     from jointpmf.judge.error_limits import error_limits
     from jointpmf.judge.identifiability import identifiability
     from jointpmf.judge.information import (
@@ -84,6 +85,7 @@ _NAMES_OF = {
         "tensor_error",
     ],
     "judge.bootstrap": ["bootstrap_test"],
+    "judge.bounds": ["bounds"],
     "judge.rank": ["choose_rank"],
     "judge.summary": ["summary"],
     "predict.impute": ["impute"],
@@ -119,6 +121,7 @@ __all__ = [
     "Variable",
     "average",
     "bootstrap_test",
+    "bounds",
     "choose_rank",
     "coverage",
     "encode",
