@@ -481,6 +481,7 @@ class TestEdges:
         found = jp.bounds(marginals, {"score": [2, 4]}, {"age": "old"})
         assert str(found) == f"P(score = 2 or 4 | age = old) is between 0 and 1 {where}"
         assert str(jp.bounds(marginals, "score")) == f"E(score) is 2 {where}"
+        assert str(jp.bounds(marginals, "score", within=2)).endswith("2 standard deviations.")
         low, high = found
         assert (low, high, high - low) == (found.low, found.high, found.width)
 

@@ -47,12 +47,15 @@ class Bounds:
         What they are bounds of.
     n_cells : int
         How many cells the linear program had; the joint often has many more.
+    within : float or None
+        How many standard deviations cells may be off, if that was said.
     """
 
     low: float
     high: float
     what: str
     n_cells: int
+    within: float | None = None
 
     @property
     def width(self) -> float:
@@ -66,6 +69,8 @@ class Bounds:
     def __str__(self) -> str:
         """Say what is between which bounds."""
         where = "in every joint distribution that meets the tables"
+        if self.within is not None:
+            where += f" within {self.within:g} standard deviations"
         if self.width <= _NOTHING * max(abs(self.high), 1.0):
             return f"{self.what} is {self.high:.4g} {where}."
         return f"{self.what} is between {self.low:.4g} and {self.high:.4g} {where}."
@@ -129,7 +134,7 @@ def bounds(
     if found is None:
         raise _no_joint(marginals, plan.reached, within)
     low, high = (min(max(end, question.least), question.most) for end in found)
-    return Bounds(min(low, high), high, question.what, plan.n_cells)
+    return Bounds(min(low, high), high, question.what, plan.n_cells, within)
 
 
 def _plan(marginals: MarginalSet, question: Question, within: float | None) -> _Plan:

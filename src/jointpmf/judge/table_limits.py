@@ -153,7 +153,7 @@ def _cell_limits(
 def _score(
     part: np.ndarray | float, noise: np.ndarray | float, within: float | None, n_rows: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the probabilities from which a part of `n_rows` is at most `within` off (eq. 64)."""
+    """Return the least and the largest probability that a part of `n_rows` allows (eq. 64)."""
     errors = _ERRORS if within is None else within
     a = 0.0 if within is None else within**2 / n_rows
     b = (errors * np.asarray(noise)) ** 2
@@ -192,7 +192,7 @@ def conflicts_of(tables: Iterable[Limits]) -> list[Conflict]:
         for group in _subsets(table) if table.is_exact else ():
             cells = table.summed_onto(group).low
             holder, expected = first_with.setdefault(group, (table, cells))
-            off = np.abs(cells - expected)
+            off = np.abs(cells - expected).round(12)  # so that rounding does not say which is worst
             if off.max() > _SAME:
                 cell = int(off.argmax())
                 variables = tuple(sorted(group))
@@ -200,7 +200,7 @@ def conflicts_of(tables: Iterable[Limits]) -> list[Conflict]:
                 levels = tuple(int(i) for i in np.unravel_index(cell, shape))
                 both = float(expected[cell]), float(cells[cell])
                 found.append(Conflict(variables, levels, holder, table, both))
-    return sorted(found, key=lambda one: (-one.by, len(one.variables)))
+    return sorted(found, key=lambda one: (-round(one.by, 12), len(one.variables)))
 
 
 def _subsets(table: Limits) -> Iterator[Group]:
