@@ -409,6 +409,12 @@ class TestSize:
                 max_cells=7,
             )
 
+    def test_what_one_table_shows_is_known_however_many_others_there_are(self):
+        truth = jp.random_pmf(domain_of(*[4] * 12), 2, 0)
+        expected = truth.marginal(["x0", "x5"]).table()[1, 2]
+        found = jp.bounds(truth.marginals(order=2), {"x0": 1, "x5": 2})
+        assert tuple(found) == pytest.approx((expected, expected), abs=NEAR)
+
     def test_a_table_that_has_the_query_needs_no_other(self):
         truth = jp.random_pmf(domain_of(*[4] * 12), 2, 0)
         found = jp.bounds(truth.marginals(subsets=[("x0", "x1"), ("x2", "x3")]), {"x0": 1})

@@ -104,7 +104,8 @@ def bounds(
         within four standard deviations. Rounded cells may always be off by half of their rounding.
     max_cells : int
         Cells of the largest linear program that is tried, by default as many as take about a
-        minute if tables have three variables, and seconds if they have two.
+        minute if tables have three variables, and seconds if they have two. If it would be larger,
+        only a query that one exact table has all variables of is answered, from that table.
 
     Examples
     --------
@@ -128,7 +129,7 @@ def bounds(
         {n: mask.astype(float) for n, mask in cell.items()} for cell in marginals.exclusions.cells
     )
     question = Question.of(marginals.domain, query, given, impossible)
-    plan = _plan(marginals, question, within)
+    plan = _plan(marginals, question, within, max_cells)
     plan.check_size(max_cells)
     found = plan.extremes()
     if found is None:
@@ -137,7 +138,9 @@ def bounds(
     return Bounds(min(low, high), high, question.what, plan.n_cells, within)
 
 
-def _plan(marginals: MarginalSet, question: Question, within: float | None) -> _Plan:
+def _plan(
+    marginals: MarginalSet, question: Question, within: float | None, max_cells: int
+) -> _Plan:
     """Return how to answer a question from tables, with as few cells as is known how."""
     tables = limits_of(marginals, within)
     groups = [table.group for table in tables]
@@ -150,7 +153,12 @@ def _plan(marginals: MarginalSet, question: Question, within: float | None) -> _
     )
     tables = without_needless(tables, frozenset().union(*asked.groups))
     plans = [_Plan(marginals.domain, each, tables, reached) for each in (asked, asked.in_steps())]
-    return min(plans, key=lambda one: one.n_cells)
+    best = min(plans, key=lambda one: one.n_cells)
+    if best.n_cells > max_cells:
+        for table in tables:
+            if table.is_exact and table.group >= set(asked.asked):
+                return _Plan(marginals.domain, replace(asked, forbidden=()), [table], reached)
+    return best
 
 
 @dataclass(frozen=True)
