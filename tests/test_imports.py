@@ -130,6 +130,7 @@ RESULTS = {  # they have attributes, and the function that returns one has the e
     "FittedTo": "fit.solution",
     "Status": "solvers.loop",
     "BootstrapTest": "judge.bootstrap",
+    "Bounds": "judge.bounds",
     "ErrorLimits": "judge.error_limits",
     "Goodness": "judge.goodness",
     "Identifiability": "judge.identifiability",

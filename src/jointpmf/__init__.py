@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from jointpmf.fit.solution import Solution
     from jointpmf.fit.unrated import with_unrated_items
     from jointpmf.judge.bootstrap import bootstrap_test
+    from jointpmf.judge.bounds import bounds
     from jointpmf.judge.error_limits import error_limits
     from jointpmf.judge.identifiability import identifiability
     from jointpmf.judge.information import (
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
         factor_error,
         kl_divergence,
         mutual_information,
-        pairwise_mutual_information,
         tensor_error,
     )
     from jointpmf.judge.rank import choose_rank
@@ -82,10 +82,10 @@ _NAMES_OF = {
         "factor_error",
         "kl_divergence",
         "mutual_information",
-        "pairwise_mutual_information",
         "tensor_error",
     ],
     "judge.bootstrap": ["bootstrap_test"],
+    "judge.bounds": ["bounds"],
     "judge.rank": ["choose_rank"],
     "judge.summary": ["summary"],
     "predict.impute": ["impute"],
@@ -121,6 +121,7 @@ __all__ = [
     "Variable",
     "average",
     "bootstrap_test",
+    "bounds",
     "choose_rank",
     "coverage",
     "encode",
@@ -134,7 +135,6 @@ __all__ = [
     "kl_divergence",
     "load",
     "mutual_information",
-    "pairwise_mutual_information",
     "pivot_ratings",
     "plan",
     "random_pmf",

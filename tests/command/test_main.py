@@ -801,6 +801,9 @@ def test_is_it_unique(folder, inside):
     code, out, _ = inside("identify", "--sizes", "4,4,4,4,4", "--order", 2, "--rank", 3)
     assert code == 0
     assert " ".join(out.split()) == str(jp.identifiability(jp.Domain.of_sizes([4] * 5), 3, order=2))
+    assert "Ask for a table of x0 by x1 by x2" in " ".join(out.split())
+    pairs = ("identify", "--sizes", "4,4,4,4,4", "--order", 2, "--rank", 3, "--json")
+    assert json.loads(inside(*pairs)[1])["tables_to_ask"] == [["x0", "x1", "x2"]]
     said = json.loads(inside("identify", folder / "model.safetensors", "--json")[1])
     assert said["identifiable"] is True
     assert said["rank"] == 2

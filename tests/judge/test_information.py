@@ -39,6 +39,8 @@ def test_mutual_information(pmf):
     assert jp.mutual_information(pmf, ["x0"], ["x2"]) == pytest.approx(expected)
     with pytest.raises(jp.JointPMFError, match="'x0' twice"):
         jp.mutual_information(pmf, ["x0"], ["x0"])
+    with pytest.raises(jp.JointPMFError, match="two groups of variables, or none"):
+        jp.mutual_information(pmf, ["x0"])
 
 
 @pytest.fixture
@@ -59,9 +61,9 @@ def test_blocks_of_any_size_give_the_entropies_of_all_pairs(with_zeros, at_once)
             assert found[a, b] == pytest.approx(oracle.entropy(pair), abs=1e-14)
 
 
-def test_pairwise_mutual_information_is_that_of_every_pair(with_zeros):
+def test_mutual_information_without_names_is_that_of_every_pair(with_zeros):
     pmf = with_zeros
-    found = jp.pairwise_mutual_information(pmf)
+    found = jp.mutual_information(pmf)
     assert (found == found.T).all()
     for a in range(4):
         assert found[a, a] == pytest.approx(
@@ -74,22 +76,22 @@ def test_pairwise_mutual_information_is_that_of_every_pair(with_zeros):
             expected = (both[seen] * np.log(both[seen] / outer[seen])).sum()
             assert found[a, b] == pytest.approx(expected, abs=1e-14)
     assert found[2, 3] > 1e-4
-    some = jp.pairwise_mutual_information(pmf, ["x3", "x0"])
+    some = jp.mutual_information(pmf.marginal(["x3", "x0"]))
     np.testing.assert_allclose(some, found[np.ix_([3, 0], [3, 0])], atol=1e-14)
 
 
 def test_independent_variables_tell_nothing_about_each_other():
-    found = jp.pairwise_mutual_information(jp.random_pmf(jp.Domain.of_sizes([4] * 30), 1, 0))
+    found = jp.mutual_information(jp.random_pmf(jp.Domain.of_sizes([4] * 30), 1, 0))
     apart = found[~np.eye(30, dtype=bool)]
     assert (apart >= 0).all()
     assert apart.max() < 1e-14
-    assert jp.pairwise_mutual_information(jp.random_pmf(jp.Domain.of_sizes([]), 2, 0)).size == 0
+    assert jp.mutual_information(jp.random_pmf(jp.Domain.of_sizes([]), 2, 0)).size == 0
 
 
 def test_component_information_is_that_of_a_variable_that_is_the_component(pmf):
     domain = jp.Domain.of_sizes([*pmf.domain.sizes, pmf.rank])
     told = jp.JointPMF(domain, pmf.weights, [*pmf.factors, np.eye(pmf.rank)])
-    expected = jp.pairwise_mutual_information(told)[:-1, -1]
+    expected = jp.mutual_information(told)[:-1, -1]
     np.testing.assert_allclose(information.component_information(pmf), expected, atol=1e-14)
 
 

@@ -890,6 +890,7 @@ class TestNotebooks:
         assert "The objective stopped improving." in found["solution"]
         assert "2 marginals of order 1 over 2 variables" in found["marginals"]
         assert "Rank 2: not identifiable" in found["identifiability"]
+        assert "table to ask for x0 by x1" in found["identifiability"]
         assert "relative entropy (entropy R²)" in found["summary"]
         assert "by posterior" in found["summary"]
         assert "Best rank: 2" in found["curve"]

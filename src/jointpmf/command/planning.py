@@ -77,7 +77,8 @@ def identify(
     else:
         report, notes = _of_model(str(model), order, rank)
     if as_json:
-        print_json({**asdict(report), "text": str(report), "notes": notes})
+        found = {**asdict(report), "tables_to_ask": report.tables_to_ask}
+        print_json({**found, "text": str(report), "notes": notes})
     else:
         console().print(Text(" ".join([str(report), *notes])))
 

@@ -8,7 +8,8 @@ Cramér–Rao bound for known noise, and the error that least squares on the mar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,8 @@ import numpy as np
 
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError, seeded_generator, whole_number
-from jointpmf.judge.known import known_tables
+from jointpmf.judge.known import KnownTables, known_tables
+from jointpmf.judge.wanted import WantedTables, wanted_tables
 from jointpmf.point import Point
 from jointpmf.solvers.jacobian import (
     Curved,
@@ -24,6 +26,7 @@ from jointpmf.solvers.jacobian import (
     condition_number,
     jacobian_rank,
     n_free_parameters,
+    spread_model,
 )
 
 if TYPE_CHECKING:
@@ -62,6 +65,10 @@ class Identifiability:
         At a fitted model: by how much the least visible direction is magnified.
     known : str
         What the marginals are, in words.
+    wanted : WantedTables
+        Tables that would determine most of what is open.
+    tables_to_ask : tuple of tuples of names
+        The variables of these tables, the best one first.
     """
 
     rank: int
@@ -76,10 +83,30 @@ class Identifiability:
     condition: float | None
     known: str
     highest_order: int
+    open_at: InitVar[tuple[KnownTables, Point] | None] = None
+
+    def __post_init__(self, open_at: tuple[KnownTables, Point] | None) -> None:
+        object.__setattr__(self, "_open_at", open_at)
+
+    @cached_property
+    def wanted(self) -> WantedTables:
+        """Tables that would determine most of what is open; sought when they are first asked for.
+
+        There are none if the model is identifiable, or too large to tell.
+        """
+        open_at: tuple[KnownTables, Point] | None = vars(self)["_open_at"]
+        if open_at is None or self.identifiable is not False or self.jacobian_rank is None:
+            return WantedTables()
+        return wanted_tables(*open_at)
+
+    @property
+    def tables_to_ask(self) -> tuple[tuple[str, ...], ...]:
+        """The variables of up to five tables that would help most, the best one first."""
+        return self.wanted.tables
 
     def __str__(self) -> str:
         """Say whether the model is unique, and what to do if it is not."""
-        parts = [self._verdict(), self._limits()]
+        parts = [self._verdict(), *self._wishes(), self._limits()]
         if self.paper_condition:
             parts.append("The paper's sufficient condition for uniqueness holds.")
         if self.condition is not None:
@@ -118,6 +145,22 @@ class Identifiability:
         lower = f"lower the rank to {self.largest_rank}" if self.largest_rank else "lower the rank"
         names = {1: "pairs, better triples", 2: "triples", 3: "quadruples"}
         return f"add {names.get(self.highest_order, 'larger marginals')} or {lower}"
+
+    def _wishes(self) -> list[str]:
+        """Name the tables to ask for, in one sentence if there are any."""
+        wanted = self.wanted
+        if not wanted.tables:
+            return []
+        tables = "; ".join(" by ".join(names) for names in wanted.tables)
+        if wanted.n_seen == wanted.n_open:
+            which = "all of these parameters"
+        else:
+            which = f"{wanted.n_seen} of these {wanted.n_open} parameters"
+        is_one = len(wanted.tables) == 1
+        what = "a table" if is_one else "tables"
+        return [
+            f"Ask for {what} of {tables}: {'it' if is_one else 'they'} would determine {which}."
+        ]
 
     def _limits(self) -> str:
         found = f"The largest identifiable rank is {self.largest_rank}"
@@ -190,6 +233,7 @@ def identifiability(
         None if point is None else condition_number(curvature, point),
         tables.in_words,
         tables.highest_order,
+        (tables, spread_model(domain, rank, generator) if point is None else point),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -63,8 +63,30 @@ def entropy(
     return _mean(-part.log_probability(rows))
 
 
-def mutual_information(pmf: JointPMF, first: Iterable[str], second: Iterable[str]) -> float:
-    """Return the mutual information of two small groups of variables, in nats, exactly.
+@overload
+def mutual_information(pmf: JointPMF) -> np.ndarray: ...
+
+
+@overload
+def mutual_information(pmf: JointPMF, first: Iterable[str], second: Iterable[str]) -> float: ...
+
+
+def mutual_information(
+    pmf: JointPMF, first: Iterable[str] | None = None, second: Iterable[str] | None = None
+) -> float | np.ndarray:
+    """Return the mutual information of two small groups of variables, or of every pair, in nats.
+
+    Parameters
+    ----------
+    pmf : JointPMF
+        The distribution.
+    first, second : iterables of str, optional
+        The names of two groups. Without them, every two variables are compared.
+
+    Returns
+    -------
+    float, or array of shape (variables, variables)
+        Exact. The array is symmetric, and its diagonal has the entropies.
 
     Examples
     --------
@@ -72,7 +94,13 @@ def mutual_information(pmf: JointPMF, first: Iterable[str], second: Iterable[str
     >>> same = JointPMF(Domain.of_sizes([2, 2]), [0.5, 0.5], [np.eye(2), np.eye(2)])
     >>> round(mutual_information(same, ["x0"], ["x1"]), 6)
     0.693147
+    >>> mutual_information(same).round(6).tolist()
+    [[0.693147, 0.693147], [0.693147, 0.693147]]
     """
+    if first is None and second is None:
+        return _of_every_pair(pmf)
+    if first is None or second is None:
+        raise JointPMFError("name two groups of variables, or none to compare every two variables")
     first, second = ([x] if isinstance(x, str) else list(x) for x in (first, second))
     joint = pmf.marginal(first + second)
     if math.prod(joint.domain.sizes) > _MAX_CELLS:
@@ -83,31 +111,10 @@ def mutual_information(pmf: JointPMF, first: Iterable[str], second: Iterable[str
     return _exact_entropy(pmf.marginal(first)) + _exact_entropy(pmf.marginal(second)) - total
 
 
-def pairwise_mutual_information(pmf: JointPMF, names: Iterable[str] | None = None) -> np.ndarray:
-    """Return the mutual information of every pair of variables, in nats, exactly.
-
-    Parameters
-    ----------
-    pmf : JointPMF
-        The distribution.
-    names : iterable of str, optional
-        Which variables, in this order; all by default.
-
-    Returns
-    -------
-    array of shape (variables, variables)
-        Symmetric; the diagonal has the entropies.
-
-    Examples
-    --------
-    >>> from jointpmf import Domain, JointPMF
-    >>> same = JointPMF(Domain.of_sizes([2, 2]), [0.5, 0.5], [np.eye(2), np.eye(2)])
-    >>> pairwise_mutual_information(same).round(6).tolist()
-    [[0.693147, 0.693147], [0.693147, 0.693147]]
-    """
-    part = pmf if names is None else pmf.marginal(names)
-    entropies = np.array([entr(factor @ part.weights).sum() for factor in part.factors])
-    information = entropies[:, None] + entropies - entropies_of_pairs(part)
+def _of_every_pair(pmf: JointPMF) -> np.ndarray:
+    """Return the mutual information of every pair, and on the diagonal the entropies."""
+    entropies = np.array([entr(factor @ pmf.weights).sum() for factor in pmf.factors])
+    information = entropies[:, None] + entropies - entropies_of_pairs(pmf)
     below = np.tril_indices(len(entropies), -1)
     information[below] = information.T[below]
     np.fill_diagonal(information, entropies)

@@ -86,6 +86,8 @@ class Marginal:
     total: float = field(init=False, default=1.0)
     own_rows: bool = field(init=False, default=False)
     is_whole: np.ndarray | None = field(init=False, default=None)
+    unit: np.ndarray | None = field(init=False, default=None)
+    of_sums: bool = field(init=False, default=True)
 
     def __post_init__(self, limits: TableLimits) -> None:
         if isinstance(self.names, str):
@@ -191,6 +193,8 @@ class Marginal:
         object.__setattr__(self, "n_obs", parts.n_obs)
         object.__setattr__(self, "table", parts.table)
         object.__setattr__(self, "is_whole", parts.is_whole)
+        object.__setattr__(self, "unit", parts.unit)
+        object.__setattr__(self, "of_sums", parts.of_sums)
         if noise is None and parts.n_obs is not None:
             is_shares = not _is_whole(array[~np.isnan(array)])
             slack = array.size * self.slack + (0.01 if is_shares else 1e-6)

@@ -187,6 +187,10 @@ class Parts(NamedTuple):
     """How many rows each slice stands for, or its published cells if that is not known."""
     is_whole: np.ndarray
     """Whether the parts that were not published are known to be what is left."""
+    unit: np.ndarray
+    """What the cells of each slice were divided by."""
+    of_sums: bool = False
+    """Whether that was the sum of what was published, which rounding and noise move too."""
     noise: np.ndarray | None = None
     """Standard deviation of what was added to each part."""
 
@@ -229,7 +233,7 @@ def parts_of(
     is_counted = bool((table[is_known] == np.floor(table[is_known])).all())
     unit = _unit_of(shown, is_complete, (1.0, 100.0) if given else (1.0,))
     if unit is not None and (is_complete.any() or not is_counted):
-        return Parts(table / unit, n_obs, np.ones(shown.shape, bool))
+        return Parts(table / unit, n_obs, np.ones(shown.shape, bool), np.full(shown.shape, unit))
     if given and not is_counted:
         unit = 100 if np.median(shown) > 10 else 1
         worst = float(shown.flat[np.abs(np.log(shown / unit)).argmax()])
@@ -241,8 +245,8 @@ def parts_of(
         )
     parts = table / np.expand_dims(total, others)
     if n_obs is None:
-        return Parts(parts, total if is_counted else None, is_complete)
-    return Parts(parts, total, np.ones(shown.shape, bool))
+        return Parts(parts, total if is_counted else None, is_complete, total, of_sums=True)
+    return Parts(parts, total, np.ones(shown.shape, bool), total)
 
 
 def _noisy_parts(
@@ -253,15 +257,18 @@ def _noisy_parts(
     if np.isnan(table).all(axis=others).any():
         raise JointPMFError(f"all cells of {what} are suppressed")
     sizes = None if n_obs is None else _sizes_of(n_obs, shown.shape, what)
+    is_whole = np.ones(shown.shape, bool)
     blur = 4 * np.sqrt(np.sum(np.where(np.isnan(table), 0.0, noise) ** 2, axis=others))
     for unit in (1.0, 100.0) if len(others) < table.ndim else (1.0,):
         if (np.abs(shown - unit) <= 0.01 * unit + blur).all() and (blur < 0.5 * unit).all():
-            return Parts(table / unit, sizes, np.ones(shown.shape, bool), noise / unit)
+            return Parts(
+                table / unit, sizes, is_whole, np.full(shown.shape, unit), noise=noise / unit
+            )
     total = shown if sizes is None else sizes
     if not (total > 0).all():
         raise JointPMFError(f"{what} sums to {total.min():g}; say how many rows it is of, by n_obs")
     whole = np.expand_dims(total, others)
-    return Parts(table / whole, total, np.ones(shown.shape, bool), noise / whole)
+    return Parts(table / whole, total, is_whole, total, of_sums=sizes is None, noise=noise / whole)
 
 
 def noise_of(noise: Any, shape: tuple[int, ...], what: str) -> np.ndarray:

@@ -125,10 +125,11 @@ def identifiability_html(found: Identifiability) -> str:
     ]
     if found.condition is not None:
         numbers.append(("condition number", found.condition))
+    asked = [("table to ask for", " by ".join(names)) for names in found.tables_to_ask]
     return fragment(
         _heading(f"Rank {found.rank}: {verdicts[found.identifiable]}"),
         element("p", str(found)),
-        facts((topic, number_text(number)) for topic, number in numbers),
+        facts([*((topic, number_text(number)) for topic, number in numbers), *asked]),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.errors import JointPMFError
-from jointpmf.judge.information import pairwise_mutual_information
+from jointpmf.judge.information import mutual_information
 from jointpmf.pmf import JointPMF
 from jointpmf.show.plots.canvas import cell_points, check_kind, drawing, heat_colours, short
 from jointpmf.show.plots.chosen import (
@@ -89,7 +89,7 @@ def _part_with_room(pmf: JointPMF) -> JointPMF:
 def dependencies(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | None = None) -> Axes:
     """Draw how much every two variables tell about each other, and return the Axes.
 
-    It is their mutual information in nats, see `pairwise_mutual_information`; colours follow its
+    It is their mutual information in nats, see `mutual_information`; colours follow its
     square root, so that weak dependencies are seen beside strong ones. Of more than
     forty variables, those that tell most about the component are shown.
 
@@ -118,7 +118,7 @@ def dependencies(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | N
     count = len(part.domain)
     if count < 2:
         raise JointPMFError("dependencies need at least two variables")
-    information = pairwise_mutual_information(part)
+    information = mutual_information(part)
     np.fill_diagonal(information, np.nan)
     note = how_many(count, len(pmf.domain), "variables", TELLING) if names is None else ""
     side = 2.0 + min(max(0.42 * count, 2.0), 8.0)
