@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import jointpmf as jp
-from jointpmf.rows.parts import CountLevels, Part
-from jointpmf.rows.resampling import Design, Reweighted, resampled
+from jointpmf.rows.parts import CountLevels, Part, Reweighted
+from jointpmf.rows.resampling import Design, resampled
 from jointpmf.rows.source import Table
 from jointpmf.rows.spool import Spool, SpooledRows
 from jointpmf.rows.table import ColumnRows, Rows

@@ -105,9 +105,13 @@ class EMFit:
     ) -> Outcome:
         """Return where a run from a point ends."""
         # with a validation part the path matters and not only its end: no extrapolation
-        kernel = neighbour_kernel(source, self.bandwidth) if self.bandwidth else None
-        solver = em.EM(source, self.rank, self.prior(source), held_out is None, kernel)
+        solver = self.solver(source, accelerated=held_out is None)
         return iterate(solver, point, loop, validation=held_out, begin=begun)
+
+    def solver(self, source: Source, accelerated: bool) -> em.EM:
+        """Return EM over the rows of a source."""
+        kernel = neighbour_kernel(source, self.bandwidth) if self.bandwidth else None
+        return em.EM(source, self.rank, self.prior(source), accelerated, kernel)
 
     def prior(self, source: AnyRows) -> np.ndarray | None:
         """Return the pseudo-counts of each level, or None without smoothing."""

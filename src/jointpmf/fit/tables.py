@@ -275,6 +275,8 @@ class CellFit:
         """Return the fit from a point to tables like those of a set, which have the cells."""
         own = self._settling(like, cells) if is_stepped else self.averaging(like, cells)
         found = from_point(own.fit, cells, point, Start("given"))
+        if found.status is Status.STOPPED:
+            raise KeyboardInterrupt
         ended = Point.of_pmf(found.pmf)
         if is_stepped and _can_step(like, self.fit.rank):
             prior = own.fit.prior(cells)

@@ -27,11 +27,14 @@ class Answer:
         The shape they had.
     labels : dict
         For each column, an array, or the levels and the code of each number.
+    are_probabilities : bool
+        Whether the numbers are surely between 0 and 1.
     """
 
     values: np.ndarray
     shape: tuple[Any, ...]
     labels: Columns
+    are_probabilities: bool = False
 
     @classmethod
     def of(cls, found: Any) -> Answer:
@@ -62,7 +65,7 @@ class Answer:
         places = np.unravel_index(np.arange(table.size), table.shape) if table.ndim else ()
         cells = zip(pmf.domain, places, strict=True)
         labels = {variable.name: (variable.levels, place) for variable, place in cells}
-        return cls(table.ravel(), (pmf.domain, table.shape), labels)
+        return cls(table.ravel(), (pmf.domain, table.shape), labels, are_probabilities=True)
 
     def to_frame(self, columns: Mapping[str, np.ndarray], backend: str) -> Any:
         """Return what the numbers are of, and what is known of them, as a frame."""

@@ -24,7 +24,7 @@ def checked_level(level: Any) -> float:
 
 
 def interval_columns(
-    estimate: np.ndarray, deviations: np.ndarray, level: float
+    estimate: np.ndarray, deviations: np.ndarray, level: float, are_probabilities: bool = False
 ) -> dict[str, np.ndarray]:
     """Return estimates with their standard errors and bias-corrected intervals (eq. 70).
 
@@ -36,6 +36,8 @@ def interval_columns(
         How far the answers of the replicates are from theirs.
     level : float
         How often the intervals hold the truth.
+    are_probabilities : bool
+        Whether intervals end at 0 and 1.
     """
     tail = float(ndtri((1 - level) / 2))
     n_replicates = len(deviations)
@@ -44,6 +46,8 @@ def interval_columns(
     ordered = np.sort(deviations, axis=0)
     low = estimate + _quantile(ordered, ndtr(shift + tail))
     high = estimate + _quantile(ordered, ndtr(shift - tail))
+    if are_probabilities:
+        low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
     return {"estimate": estimate, "se": deviations.std(axis=0, ddof=1), "low": low, "high": high}
 
 

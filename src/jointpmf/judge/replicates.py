@@ -14,7 +14,6 @@ import numpy as np
 from jointpmf.data.codes import checked_weights
 from jointpmf.data.encode import encode
 from jointpmf.errors import JointPMFError, one_of, seeded_generator, whole_number
-from jointpmf.fit.again import RowsAgain, TablesAgain, cost_again
 from jointpmf.fit.progress import progress_bar
 from jointpmf.judge.matching import matched
 from jointpmf.judge.quick import quick_points
@@ -86,14 +85,20 @@ def _of_rows(
     if quick:
         points = quick_points(solution, source, draw, asked.n)
         return points, Point.of_pmf(solution.pmf), f"{how}, quick"
+    from jointpmf.fit.again import RowsAgain
+
     again = RowsAgain(solution)
     return _all(lambda k: again.fitted(draw(k)), asked), again.fitted(source), how
 
 
 def _of_tables(solution: Solution, asked: _Asked) -> tuple[list[Point], Point, str]:
     one_of(asked.resample, ("auto", "counts", "model"), "resample of a fit to tables")
+    from jointpmf.fit.tables_again import TablesAgain
+
     again = TablesAgain(solution)
-    draw, expected, how = tables_drawn(again, asked.resample, asked.seed)
+    assert solution.marginals is not None
+    drawn = tables_drawn(solution.marginals, solution.pmf, asked.resample, asked.seed)
+    draw, expected, how = drawn
     return _all(lambda k: again.fitted(draw(k)), asked), again.fitted(expected), how
 
 
@@ -105,7 +110,9 @@ def _together(solution: Solution, points: list[Point], reference: Point, how: st
     is_clear = np.zeros(len(points), bool)
     if solution.n_averaged == 1:
         weights, factors, is_clear = matched(pmf, weights, factors)
-    return Uncertainty(pmf, weights, factors, is_clear, JointPMF.at(reference, pmf.domain), how)
+    names = pmf.component_names if len(reference.weights) == pmf.rank else None
+    around = JointPMF.at(reference, pmf.domain).reordered(range(len(reference.weights)), names)
+    return Uncertainty(pmf, weights, factors, is_clear, around, how)
 
 
 @contextmanager
@@ -128,6 +135,8 @@ def _rows_of(solution: Solution, data: Any, sample_weight: Any) -> Iterator[Sour
 
 def _checked(source: Source, solution: Solution) -> Source:
     """Return rows, unless they are not those of the fit."""
+    from jointpmf.fit.again import cost_again
+
     told = solution.source
     n_rows = source.codes.n_rows if isinstance(source, Table) else None
     if source.domain != solution.pmf.domain:

@@ -11,7 +11,6 @@ import numpy as np
 
 from jointpmf.domain import MISSING
 from jointpmf.errors import JointPMFError
-from jointpmf.fit.again import TablesAgain
 from jointpmf.marginals.measurement import Measurement
 from jointpmf.point import Point
 from jointpmf.solvers.efficient import observed_part
@@ -72,15 +71,13 @@ Draw = Callable[[int], Sequence[Measurement]]
 
 
 def tables_drawn(
-    again: TablesAgain, how: str, seed: int
+    marginals: MarginalSet, pmf: JointPMF, how: str, seed: int
 ) -> tuple[Draw, Sequence[Measurement], str]:
     """Return what draws tables, what they would be without noise, and how they are drawn.
 
     From the model, people are drawn and counted in every table: tables of the same people then
     err together. From their counts, each table has people of its own.
     """
-    marginals, pmf = again.solution.marginals, again.solution.pmf
-    assert marginals is not None
     tables = marginals.measurements
     has_noise = any(table.noise is not None for table in tables)
     if not has_noise and all(marginal.n_rows is None for marginal in marginals):

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from jointpmf.components import COMPONENT
 from jointpmf.data.decode import table_of
 from jointpmf.domain import name_list, text_of
 from jointpmf.errors import JointPMFError, shown
@@ -99,13 +98,15 @@ class Uncertainty:
         Examples
         --------
         >>> import jointpmf as jp
-        >>> rows = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 1, random_state=0).sample(99)
+        >>> truth = jp.random_pmf(jp.Domain.of_sizes([2, 3]), rank=1, random_state=0)
+        >>> rows = truth.sample(99, random_state=0)
         >>> sure = jp.fit_rows(rows, rank=1).uncertainty(n=50, random_state=0)
         >>> sure.interval(lambda pmf: pmf.marginal(["x1"])).columns
         ['x1', 'estimate', 'se', 'low', 'high']
         """
         estimate, deviations = self.deviations(query)
-        columns = interval_columns(estimate.values, deviations, checked_level(level))
+        is_pmf = estimate.are_probabilities
+        columns = interval_columns(estimate.values, deviations, checked_level(level), is_pmf)
         return estimate.to_frame(columns, backend)
 
     def deviations(self, query: Query) -> tuple[Answer, np.ndarray]:
@@ -138,7 +139,8 @@ class Uncertainty:
         Examples
         --------
         >>> import jointpmf as jp
-        >>> rows = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 1, random_state=0).sample(99)
+        >>> truth = jp.random_pmf(jp.Domain.of_sizes([2, 3]), rank=1, random_state=0)
+        >>> rows = truth.sample(99, random_state=0)
         >>> sure = jp.fit_rows(rows, rank=1).uncertainty(n=50, random_state=0)
         >>> sure.marginal(["x1"], given={"x0": 1})["x1"].to_list()
         [0, 1, 2]
@@ -160,14 +162,15 @@ class Uncertainty:
         Examples
         --------
         >>> import jointpmf as jp
-        >>> rows = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 1, random_state=0).sample(99)
+        >>> truth = jp.random_pmf(jp.Domain.of_sizes([2, 3]), rank=1, random_state=0)
+        >>> rows = truth.sample(99, random_state=0)
         >>> sure = jp.fit_rows(rows, rank=1).uncertainty(n=50, random_state=0)
         >>> sure.predict_proba([[0, None], [1, None]], "x1").shape
         (6, 6)
         """
         codes = self.pmf._codes(rows)
         estimate, deviations = self.deviations(lambda pmf: pmf.predict_proba(codes, target))
-        columns = interval_columns(estimate.values, deviations, checked_level(level))
+        columns = interval_columns(estimate.values, deviations, checked_level(level), True)
         row, place = estimate.labels.values()
         levels = self.pmf.marginal([target]).domain.variables[0].levels
         return table_of({"row": row, target: (levels, place), **columns}, backend)
@@ -183,7 +186,8 @@ class Uncertainty:
         Examples
         --------
         >>> import jointpmf as jp
-        >>> rows = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 1, random_state=0).sample(99)
+        >>> truth = jp.random_pmf(jp.Domain.of_sizes([2, 3]), rank=1, random_state=0)
+        >>> rows = truth.sample(99, random_state=0)
         >>> sure = jp.fit_rows(rows, rank=1).uncertainty(n=50, random_state=0)
         >>> sure.expectation([[0, None], [1, None]], "x1").columns
         ['row', 'estimate', 'se', 'low', 'high']
@@ -202,7 +206,8 @@ class Uncertainty:
         Examples
         --------
         >>> import jointpmf as jp
-        >>> rows = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 1, random_state=0).sample(99)
+        >>> truth = jp.random_pmf(jp.Domain.of_sizes([2, 3]), rank=1, random_state=0)
+        >>> rows = truth.sample(99, random_state=0)
         >>> sure = jp.fit_rows(rows, rank=1).uncertainty(n=50, random_state=0)
         >>> sure.mode([[0, None], [1, None]], "x1").columns
         ['row', 'estimate', 'se', 'low', 'high', 'share']
@@ -236,7 +241,8 @@ class Uncertainty:
         Examples
         --------
         >>> import jointpmf as jp
-        >>> rows = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 2, random_state=0).sample(99)
+        >>> truth = jp.random_pmf(jp.Domain.of_sizes([2, 3]), rank=2, random_state=0)
+        >>> rows = truth.sample(99, random_state=0)
         >>> sure = jp.fit_rows(rows, rank=2, random_state=0).uncertainty(n=50, random_state=0)
         >>> sure.mutual_information("x0", "x1").columns
         ['estimate', 'se', 'low', 'high']
@@ -254,13 +260,16 @@ class Uncertainty:
         Examples
         --------
         >>> import jointpmf as jp
-        >>> rows = jp.random_pmf(jp.Domain.of_sizes([3] * 4), 2, random_state=0).sample(500)
+        >>> truth = jp.random_pmf(jp.Domain.of_sizes([3] * 4), rank=2, random_state=0)
+        >>> rows = truth.sample(500, random_state=0)
         >>> sure = jp.fit_rows(rows, rank=2, random_state=0).uncertainty(n=50, random_state=0)
         >>> sure.sizes().columns
         ['component', 'estimate', 'se', 'low', 'high']
         """
         self._check_components()
-        return self.marginal([COMPONENT], level=level, backend=backend)
+        estimate, deviations = self.deviations(lambda pmf: pmf.weights)
+        columns = interval_columns(estimate.values, deviations, checked_level(level), True)
+        return table_of({"component": [*self.pmf.component_labels], **columns}, backend)
 
     def profiles(
         self, names: Iterable[str] | None = None, level: float = 0.9, *, backend: str = "polars"
@@ -272,7 +281,8 @@ class Uncertainty:
         Examples
         --------
         >>> import jointpmf as jp
-        >>> rows = jp.random_pmf(jp.Domain.of_sizes([3] * 4), 2, random_state=0).sample(500)
+        >>> truth = jp.random_pmf(jp.Domain.of_sizes([3] * 4), rank=2, random_state=0)
+        >>> rows = truth.sample(500, random_state=0)
         >>> sure = jp.fit_rows(rows, rank=2, random_state=0).uncertainty(n=50, random_state=0)
         >>> sure.profiles(["x0"]).columns
         ['component', 'variable', 'level', 'estimate', 'se', 'low', 'high']
@@ -283,7 +293,7 @@ class Uncertainty:
         estimate, deviations = self.deviations(
             lambda pmf: np.concatenate([pmf.factors[n].ravel() for n in which])
         )
-        columns = interval_columns(estimate.values, deviations, checked_level(level))
+        columns = interval_columns(estimate.values, deviations, checked_level(level), True)
         kept = [domain.variables[n] for n in which]
         titles = [(v.name, text_of(each)) for v in kept for each in v.levels for _ in range(rank)]
         labels = {

@@ -35,10 +35,10 @@ from jointpmf.rows.parts import (
     Part,
     PartedRows,
     Parts,
+    Reweighted,
     S,
     Task,
 )
-from jointpmf.rows.resampling import Reweighted
 from jointpmf.threads import limited_to
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ run a *task* on each of them and to merge what comes out; a task is small, and s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -209,6 +209,31 @@ class DrawSample:
             weights = generator.poisson(self.rate * weights).astype(np.float64)
         drawn = np.flatnonzero(weights)
         return Sample(part.rows.columns[:, drawn], weights[drawn])
+
+
+@dataclass(frozen=True)
+class Reweighted:
+    """The task of doing another one with the rows of a part as one replicate sees them."""
+
+    task: Any
+    how: str
+    seed: int
+    replicate: int
+
+    def __call__(self, part: Part) -> Any:
+        """Return what the task gives."""
+        # a counter and no state: whoever has the part draws the same, and again after a failure
+        bits = np.random.Philox(key=self.seed, counter=[0, 0, self.replicate, part.index])
+        generator, weights = np.random.Generator(bits), part.rows.weights
+        are_counts = bool((weights % 1 == 0).all())
+        if self.how == "multinomial":
+            drawn = generator.poisson(weights if are_counts else 1.0, len(weights)).astype(float)
+        elif are_counts:  # of rows that were put together
+            drawn = generator.standard_gamma(weights)
+        else:
+            drawn = generator.standard_exponential(len(weights))
+        new = drawn if are_counts else weights * drawn
+        return self.task(Part(part.index, replace(part.rows, weights=new)))
 
 
 class PartedRows:

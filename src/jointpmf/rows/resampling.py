@@ -15,7 +15,7 @@ import numpy as np
 
 from jointpmf.data.codes import Codes
 from jointpmf.errors import JointPMFError, shown
-from jointpmf.rows.parts import Part, PartedRows, Parts, S, Task
+from jointpmf.rows.parts import PartedRows, Parts, Reweighted, S, Task
 from jointpmf.rows.source import Source, Table
 from jointpmf.rows.table import Rows, kinds_of_rows
 
@@ -148,31 +148,6 @@ class _TableDraws:
         sums = np.bincount(inverse, weights[used], minlength=len(distinct))
         codes = Codes(self.table.domain, distinct.columns.T)
         return Table(codes, sums, replace(distinct, weights=sums))
-
-
-@dataclass(frozen=True)
-class Reweighted:
-    """The task of doing another one with the rows of a part as one replicate sees them."""
-
-    task: Any
-    how: str
-    seed: int
-    replicate: int
-
-    def __call__(self, part: Part) -> Any:
-        """Return what the task gives."""
-        # a counter and no state: whoever has the part draws the same, and again after a failure
-        bits = np.random.Philox(key=self.seed, counter=[0, 0, self.replicate, part.index])
-        generator, weights = np.random.Generator(bits), part.rows.weights
-        are_counts = bool((weights % 1 == 0).all())
-        if self.how == "multinomial":
-            drawn = generator.poisson(weights if are_counts else 1.0, len(weights)).astype(float)
-        elif are_counts:  # of rows that were put together
-            drawn = generator.standard_gamma(weights)
-        else:
-            drawn = generator.standard_exponential(len(weights))
-        new = drawn if are_counts else weights * drawn
-        return self.task(Part(part.index, replace(part.rows, weights=new)))
 
 
 class _ReweightedParts:

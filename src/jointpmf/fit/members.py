@@ -1,0 +1,74 @@
+"""Where a replicate begins: at the members of an average; and least squares from there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jointpmf.mixing import average
+from jointpmf.pmf import JointPMF
+from jointpmf.point import Point
+from jointpmf.solvers.loop import Loop, Outcome, Status, iterate
+from jointpmf.solvers.methods import solver_of
+
+if TYPE_CHECKING:
+    from jointpmf.fit.coupled import Problem
+    from jointpmf.fit.solution import Solution
+
+_MAX_ITER, _SQUARES_TOL = 2000, 1e-6
+"""Iterations of least squares at most, and the part of the objective whose gain ends them."""
+
+_MOST_MEMBERS = 4
+"""How many of the fits that a model is the average of are done again."""
+
+
+def members_of(solution: Solution) -> list[JointPMF]:
+    """Return the fits that a model is the average of, or the model itself.
+
+    Examples
+    --------
+    >>> import jointpmf as jp
+    >>> pmfs = [jp.random_pmf(jp.Domain.of_sizes([2, 3]), 2, random_state=k) for k in (0, 1)]
+    >>> whole = jp.average(pmfs)
+    >>> found = jp.Solution(whole, jp.Status.CONVERGED, 0.0, [], n_averaged=2)
+    >>> [bool(np.allclose(a.table(), b.table())) for a, b in zip(members_of(found), pmfs)]
+    [True, True]
+    """
+    pmf, count = solution.pmf, solution.n_averaged
+    parts = np.split(pmf.weights, count) if pmf.rank % count == 0 else []
+    are_equal = bool(parts) and np.allclose([part.sum() for part in parts], 1 / count)
+    if count == 1 or not are_equal:  # a blend of unequal parts is one model
+        return [pmf]
+    factors = zip(*(np.split(factor, count, axis=1) for factor in pmf.factors), strict=True)
+    return [
+        JointPMF(pmf.domain, part / part.sum(), own)
+        for part, own in zip(parts, factors, strict=True)
+    ]
+
+
+def some_members(solution: Solution) -> list[JointPMF]:
+    """Return few of the fits that a model averages: data change the others as much."""
+    members = members_of(solution)
+    return members[:: -(-len(members) // _MOST_MEMBERS)]
+
+
+def joined(points: Sequence[Point], pmf: JointPMF) -> Point:
+    """Return the average of the members of a model as one point."""
+    if len(points) == 1:
+        return points[0]
+    return Point.of_pmf(average([JointPMF.at(point, pmf.domain) for point in points]))
+
+
+def squares_again(problem: Problem, pmf: JointPMF) -> Point:
+    """Return where least squares end that begin at a model."""
+    loop = Loop(_MAX_ITER, _SQUARES_TOL)
+    return ended(iterate(solver_of("auto", problem), Point.of_pmf(pmf), loop))
+
+
+def ended(outcome: Outcome) -> Point:
+    """Return where a replicate ended; one that someone stopped is none."""
+    if outcome.status is Status.STOPPED:
+        raise KeyboardInterrupt
+    return outcome.point
