@@ -148,7 +148,7 @@ class Solution:
         tolerance.
     n_averaged : int
         How many fits the model is the average of; 1 if it is a single fit.
-    spread : float or None
+    disagreement : float or None
         How far fits that are as good as each other are from their average, in nats.
     source : FittedTo or None
         What was fitted.
@@ -168,7 +168,7 @@ class Solution:
     n_starts: int = 1
     n_agreed: int = 1
     n_averaged: int = 1
-    spread: float | None = None
+    disagreement: float | None = None
     source: FittedTo | None = None
     settings: Objective | None = None
     marginals: MarginalSet | None = field(default=None, repr=False)
