@@ -18,7 +18,7 @@ from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials, concluded
 from jointpmf.fit.settings import Likelihood
 from jointpmf.fit.solution import Solution, Start
-from jointpmf.fit.table_points import avoiding, cost_of, from_point, disagreement_of
+from jointpmf.fit.table_points import avoiding, cost_of, disagreement_of, from_point
 from jointpmf.fit.table_rank import RankSearch
 from jointpmf.mixing import average
 from jointpmf.pmf import JointPMF
