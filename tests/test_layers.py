@@ -14,6 +14,7 @@ UPWARD = {
     ("pmf", "predict.population"),  # population
     ("fit.solution", "show.notebook"),  # _repr_html_
     ("fit.solution", "show.report.page"),  # report
+    ("fit.solution", "judge.spread"),  # spread
     ("judge.bootstrap", "show.notebook"),  # _repr_html_
     ("judge.goodness", "show.notebook"),  # _repr_html_
     ("judge.identifiability", "show.notebook"),  # _repr_html_
