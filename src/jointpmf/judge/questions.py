@@ -1,4 +1,4 @@
-"""What is asked of a model that gives one number, and how that number changes with the parameters."""
+"""What is asked of a model: one number, and how it changes with the parameters."""
 
 from __future__ import annotations
 

@@ -91,6 +91,8 @@ class Effort(NamedTuple):
     """Models from which walks begin."""
     n_steps: int = 150
     """Steps of a walk, at most."""
+    tolerance: float = 1e-6
+    """How far a cell of a table may be from that of the fit. Smaller, steps are shorter."""
 
 
 def spread_of_solution(
@@ -187,7 +189,7 @@ class Starts:
         """Return models that fit as well, each in its valley."""
         self._check_size()
         whole = Point.of_pmf(self.pmf)
-        valley = TableValley.of(self.pmf.domain, self.tables, whole)
+        valley = TableValley.of(self.pmf.domain, self.tables, whole, effort.tolerance)
         members = self._members(whole)
         allowed = max(valley.misfit(valley.gaps(member)) for member in members)
         n_old = max(effort.n_starts - effort.n_starts // _FRESH, 1)

@@ -1,4 +1,4 @@
-"""Models that fit as well as one: those that predict the same tables, or rows (docs/math.md, eq. 65).
+"""Models that fit as well as one: they predict the same tables, or rows (docs/math.md, eq. 65).
 
 A valley knows what the data show of a model, how far another model is from that, and how what they
 show changes with the parameters. Parameters are in one vector, as in `Curvature`.
@@ -7,7 +7,6 @@ show changes with the parameters. Parameters are in one vector, as in `Curvature
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -23,35 +22,9 @@ if TYPE_CHECKING:
     from jointpmf.point import Point
     from jointpmf.rows.source import Table
 
-_SAME_CELL = 1e-8
-"""How far the cells of tables, as parts of their slices, may be from those of the fit."""
-
 _SAME_ROW = 1e-6
 """How far the probabilities of rows may be from those of the fit: the root of the mean square of
 the relative difference, so that the mean log-likelihood differs by no more nats than that."""
-
-
-@dataclass(frozen=True)
-class Sight:
-    """How what the data show changes with the parameters, in blocks of those that matter."""
-
-    columns: Sequence[np.ndarray]
-    blocks: Sequence[np.ndarray]
-
-    def matrix(self, n_parameters: int) -> np.ndarray:
-        """Return JᵀJ."""
-        out = np.zeros((n_parameters, n_parameters))
-        for columns, block in zip(self.columns, self.blocks, strict=True):
-            out[np.ix_(columns, columns)] += block.T @ block
-        return out
-
-    def back(self, gaps: np.ndarray, n_parameters: int) -> np.ndarray:
-        """Return Jᵀ times gaps."""
-        out, begin = np.zeros(n_parameters), 0
-        for columns, block in zip(self.columns, self.blocks, strict=True):
-            out[columns] += gaps[begin : begin + len(block)] @ block
-            begin += len(block)
-        return out
 
 
 class Valley(Protocol):
@@ -68,8 +41,8 @@ class Valley(Protocol):
     def misfit(self, gaps: np.ndarray) -> float:
         """Return how far that is as one number."""
 
-    def sight(self, point: Point) -> Sight:
-        """Return how the gaps change with the parameters."""
+    def jacobian(self, point: Point) -> np.ndarray:
+        """Return how each gap changes with each parameter."""
 
     def through(self, point: Point) -> Valley:
         """Return the models that fit as well as another one."""
@@ -81,16 +54,21 @@ class TableValley:
     What the tables say is not needed: only which cells they show, of whom.
     """
 
-    tolerance = _SAME_CELL
-
-    def __init__(self, domain: Domain, slices: Sequence[Slice], point: Point) -> None:
-        self.domain, self.slices = domain, slices
+    def __init__(
+        self, domain: Domain, slices: Sequence[Slice], point: Point, tolerance: float
+    ) -> None:
+        self.domain, self.slices, self.tolerance = domain, slices, tolerance
         self._shown = self._predicted(point)
 
     @classmethod
-    def of(cls, domain: Domain, tables: Sequence[Measurement], point: Point) -> TableValley:
-        """Return the models that predict the same tables as the one at a point."""
-        return cls(domain, slices_of(tables), point)
+    def of(
+        cls, domain: Domain, tables: Sequence[Measurement], point: Point, tolerance: float
+    ) -> TableValley:
+        """Return the models that predict the same tables as the one at a point.
+
+        `tolerance` is how far a cell, as a part of its slice, may be from that of the fit.
+        """
+        return cls(domain, slices_of(tables), point, tolerance)
 
     def gaps(self, point: Point) -> np.ndarray:
         """Return how far all published cells are from those of the fit."""
@@ -100,18 +78,19 @@ class TableValley:
         """Return how far the worst cell is from that of the fit."""
         return float(np.abs(gaps).max())
 
-    def sight(self, point: Point) -> Sight:
+    def jacobian(self, point: Point) -> np.ndarray:
         """Return the derivatives of all published cells (eq. 46)."""
         rank, offsets = len(point.weights), self.domain.offsets
-        blocks = [
-            SliceAtPoint(each, point, offsets).centred(each.derivatives(point, offsets))
-            for each in self.slices
-        ]
-        return Sight([each.columns(rank, offsets) for each in self.slices], blocks)
+        out, begin = np.zeros((len(self._shown), rank + point.factors.size)), 0
+        for each in self.slices:
+            found = SliceAtPoint(each, point, offsets).centred(each.derivatives(point, offsets))
+            out[begin : begin + len(found), each.columns(rank, offsets)] = found
+            begin += len(found)
+        return out
 
     def through(self, point: Point) -> TableValley:
         """Return the models that predict the same tables as another one."""
-        return TableValley(self.domain, self.slices, point)
+        return TableValley(self.domain, self.slices, point, self.tolerance)
 
     def _predicted(self, point: Point) -> np.ndarray:
         offsets = self.domain.offsets
@@ -153,13 +132,12 @@ class RowValley:
         """Return the root of the mean square of the relative differences."""
         return float(np.linalg.norm(gaps))
 
-    def sight(self, point: Point) -> Sight:
-        """Return the derivatives of the gaps; their JᵀJ is the information in a row."""
+    def jacobian(self, point: Point) -> np.ndarray:
+        """Return the derivatives of the gaps; JᵀJ is the information in a row."""
         pmf = JointPMF.at(point, self.domain)
         everything = tuple(range(len(self.domain)))
         slopes = gradients_of_rows(pmf, self.rows, [everything])
-        slopes *= (np.sqrt(self.shares) / self._shown)[:, None]
-        return Sight([np.arange(slopes.shape[1])], [slopes])
+        return slopes * (np.sqrt(self.shares) / self._shown)[:, None]
 
     def through(self, point: Point) -> RowValley:
         """Return the models that fit the rows as well as another one."""

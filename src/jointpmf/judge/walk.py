@@ -18,7 +18,7 @@ from jointpmf.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from jointpmf.judge.questions import Question
-    from jointpmf.judge.valley import Sight, Valley
+    from jointpmf.judge.valley import Valley
 
 _BLIND = 1e-11
 """Part of the trace of the scaled JᵀJ below which the data do not see a direction. Larger, steps
@@ -36,6 +36,9 @@ _MAX_RETURN, _MAX_NEWTON = 12, 40
 
 _FALL = 0.5
 """Part of the misfit that one step back must leave at most."""
+
+_ENOUGH = 1e-3
+"""Part of the tolerance at which a return ends; it goes below the tolerance where that is easy."""
 
 _PATIENCE, _GAIN = 3, 1e-4
 """How many steps in a row that gain no more than a part of the way so far end a walk."""
@@ -67,6 +70,8 @@ class Walker:
         sizes = valley.domain.sizes
         of_level = np.repeat(np.arange(len(sizes)), sizes)[:, None] * rank + np.arange(rank)
         self._simplex = np.concatenate([np.zeros(rank, int), 1 + of_level.ravel()])
+        places = np.arange(len(self._simplex)), self._simplex
+        self._of_simplex = csr_array((np.ones(len(self._simplex)), places))
 
     def values_of(self, point: Point) -> np.ndarray:
         """Return the parameters at a point as one vector."""
@@ -129,17 +134,18 @@ class Walker:
 
     def _with_view(self, values: np.ndarray, view: _View) -> tuple[np.ndarray | None, float]:
         """Return a model of the valley by one matrix, or None if the misfit falls too slowly."""
-        last = np.inf
+        lowest, found = np.inf, None
         for _ in range(_MAX_RETURN):
             gaps = self._gaps(values)
             misfit = self.valley.misfit(gaps)
-            if misfit <= self.valley.tolerance:
-                return values, misfit
-            if not misfit < _FALL * last:
+            is_falling = misfit < _FALL * lowest
+            lowest = min(lowest, misfit)
+            if misfit == lowest and misfit <= self.valley.tolerance:
+                found = values
+            if not is_falling or misfit <= _ENOUGH * self.valley.tolerance:
                 break
-            last = misfit
             values = self._moved(values, view.correction(gaps), _CORRECTION)
-        return None, misfit
+        return found, lowest
 
     def _gaps(self, values: np.ndarray) -> np.ndarray:
         return self.valley.gaps(self.point_at(values))
@@ -153,41 +159,45 @@ class Walker:
         """Return the sum of each simplex."""
         return np.bincount(self._simplex, values)
 
-    def centred(self, slope: np.ndarray, values: np.ndarray) -> np.ndarray:
+    def centred(self, slopes: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return derivatives less their mean in each simplex: those along feasible directions."""
-        return slope - self.sums(values * slope)[self._simplex]
-
-    def reduced(self, matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return a quadratic form over feasible directions."""
-        places = self._simplex, np.arange(len(values))
-        means = csr_array((values, places))
-        side = (means @ matrix)[self._simplex]
-        both = (means @ (means @ matrix).T)[np.ix_(self._simplex, self._simplex)]
-        return matrix - side - side.T + both
+        return slopes - ((slopes * values) @ self._of_simplex)[..., self._simplex]
 
 
 class _View:
-    """What the data see from one model: JᵀJ in logarithms of the parameters, factorised."""
+    """What the data see from one model: J in logarithms of the parameters, and JᵀJ or JJᵀ.
+
+    Whichever of the two is smaller is factorised.
+    """
 
     def __init__(self, walker: Walker, values: np.ndarray) -> None:
         self._walker, self._values = walker, values
-        self._sight: Sight = walker.valley.sight(walker.point_at(values))
         with one_blas_thread:
-            matrix = walker.reduced(self._sight.matrix(len(values)), values)
-            matrix *= np.outer(values, values)
-            self._blind = _BLIND * max(float(np.trace(matrix)), np.finfo(float).tiny)
-            matrix[np.diag_indices_from(matrix)] += self._blind
-            self._factor = cho_factor(matrix, overwrite_a=True, check_finite=False)
+            seen = walker.valley.jacobian(walker.point_at(values))
+            self._scaled = walker.centred(seen, values) * values
+            n_shown, n_parameters = self._scaled.shape
+            self._is_dual = n_shown < n_parameters
+            square = (
+                self._scaled @ self._scaled.T if self._is_dual else self._scaled.T @ self._scaled
+            )
+            self._blind = _BLIND * max(float(np.trace(square)), np.finfo(float).tiny)
+            square[np.diag_indices_from(square)] += self._blind
+            self._factor = cho_factor(square, overwrite_a=True, check_finite=False)
 
     def correction(self, gaps: np.ndarray) -> np.ndarray:
         """Return the least change of logarithms that closes gaps, to first order (eq. 67)."""
-        return -self._solved(self._sight.back(gaps, len(self._values)))
+        with one_blas_thread:
+            if self._is_dual:
+                return -self._scaled.T @ self._solved(gaps)
+            return -self._solved(self._scaled.T @ gaps)
 
     def unseen(self, slope: np.ndarray) -> np.ndarray:
         """Return the part of a slope that the data do not see (eq. 66)."""
-        return self._blind * self._solved(slope)
-
-    def _solved(self, slope: np.ndarray) -> np.ndarray:
-        right = self._values * self._walker.centred(slope, self._values)
+        slope = self._values * self._walker.centred(slope, self._values)
         with one_blas_thread:
-            return cho_solve(self._factor, right, check_finite=False)
+            if self._is_dual:
+                return slope - self._scaled.T @ self._solved(self._scaled @ slope)
+            return self._blind * self._solved(slope)
+
+    def _solved(self, right: np.ndarray) -> np.ndarray:
+        return cho_solve(self._factor, right, check_finite=False)
