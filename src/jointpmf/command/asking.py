@@ -48,18 +48,36 @@ def query(
     ],
     given: Given = None,
     top: Annotated[int, typer.Option(help="Rows to show, the most likely first.", min=1)] = 40,
+    ranges: Annotated[
+        int | None,
+        typer.Option(
+            help="Where other models fit as well: of how many answers, the most likely first, to "
+            "seek the smallest and the largest; 0 for none.",
+            show_default="as many as take some seconds",
+            min=0,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print the distribution of some variables, given what is known of others."""
-    from jointpmf.command.printing import Answer
+    """Print the distribution of some variables, given what is known of others.
 
-    pmf = read_pmf(model)
+    Where the tables that the model was learned from do not determine it, the range of the answers
+    of models that fit as well is beside.
+    """
+    from jointpmf import JointPMF
+    from jointpmf.command.printing import Answer
+    from jointpmf.judge.file_ranges import ranges_of
+
+    found = read_model(model)
+    pmf = JointPMF(*found.model)
     pmf.marginal(of)  # raises now if there is no such variable
     evidence = _evidence(pmf, given or [])
     for name in of:
         if name in evidence:
             raise JointPMFError(f"{name!r} is both asked for and given")
     answer = Answer(pmf.condition(evidence).marginal(of), evidence)
+    known = ranges_of(pmf, found.about, answer.cells(), evidence, ranges)
+    answer = answer._replace(note=known.note, ranges=known.of)
     if as_json:
         print_json(answer.for_json())
     else:

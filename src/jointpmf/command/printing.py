@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,6 +71,10 @@ class Answer(NamedTuple):
     pmf: JointPMF
     """Over the variables that were asked for, in the order asked."""
     given: Mapping[str, Sequence[Any]]
+    note: str = ""
+    """What to know of other models that fit as well."""
+    ranges: Mapping[tuple[Any, ...], tuple[float, float]] = MappingProxyType({})
+    """Between what their probabilities of some cells are."""
 
     @property
     def title(self) -> str:
@@ -82,6 +87,11 @@ class Answer(NamedTuple):
         """Yield every combination of levels with its probability."""
         levels = product(*(variable.levels for variable in self.pmf.domain))
         return zip(levels, self.pmf.table().ravel().tolist(), strict=True)
+
+    def cells(self) -> list[dict[str, Any]]:
+        """Return every combination of levels, the most likely first."""
+        rows = sorted(self.rows(), key=lambda row: -row[1])
+        return [dict(zip(self.pmf.domain.names, levels, strict=True)) for levels, _ in rows]
 
     def moments(self) -> tuple[float, float] | None:
         """Return the mean and the standard deviation of a single variable that has values."""
@@ -102,25 +112,43 @@ class Answer(NamedTuple):
             "of": names,
             "given": self.given,
             "distribution": [
-                {"levels": dict(zip(names, levels, strict=True)), "probability": share}
+                {
+                    "levels": dict(zip(names, levels, strict=True)),
+                    "probability": share,
+                    **self._ends(levels),
+                }
                 for levels, share in self.rows()
             ],
+            **({"note": self.note} if self.note else {}),
         }
         if moments := self.moments():
             found["mean"], found["standard_deviation"] = moments
         return found
 
+    def _ends(self, levels: tuple[Any, ...]) -> dict[str, float]:
+        return dict(zip(("low", "high"), self.ranges.get(levels, ()), strict=False))
+
     def show(self, console: Console, top: int) -> None:
         """Print it as a table."""
         console.print(Text(self.title, style="bold"))
+        self._show_table(console, top)
+        if self.note:
+            console.print(Text(self.note))
+
+    def _show_table(self, console: Console, top: int) -> None:
         domain = self.pmf.domain
-        if len(domain) == 2 and domain.sizes[1] <= _MAX_COLUMNS and domain.sizes[0] <= top:
+        if (
+            not self.ranges
+            and len(domain) == 2
+            and domain.sizes[1] <= _MAX_COLUMNS
+            and domain.sizes[0] <= top
+        ):
             console.print(self._crossed())
             return
         rows = list(self.rows())
         if len(domain) > 1 or len(rows) > top:
             rows = sorted(rows, key=lambda row: -row[1])
-        console.print(_bar_table(domain.names, rows[:top]))
+        console.print(_bar_table(domain.names, rows[:top], self.ranges))
         if len(rows) > top:
             rest = sum(share for _, share in rows[top:])
             console.print(f"… and {len(rows) - top} less likely ones, {rest:.1%} together (--top)")
@@ -150,14 +178,21 @@ def plain_table(*headings: str) -> Table:
     return table
 
 
-def _bar_table(names: Iterable[str], rows: Sequence[tuple[tuple[Any, ...], float]]) -> Table:
+def _bar_table(
+    names: Iterable[str],
+    rows: Sequence[tuple[tuple[Any, ...], float]],
+    ranges: Mapping[tuple[Any, ...], tuple[float, float]],
+) -> Table:
     table = plain_table(*names)
     table.add_column("probability", justify="right")
+    if ranges:
+        table.add_column("between")
     table.add_column("")
     most = max(share for _, share in rows) or 1.0
     for levels, share in rows:
         cells = [Text(text_of(level)) for level in levels]
-        table.add_row(*cells, percent(share), Text(bar(share / most), style="cyan"))
+        ends = [" and ".join(f"{end:.1%}" for end in ranges.get(levels, ()))] if ranges else []
+        table.add_row(*cells, percent(share), *ends, Text(bar(share / most), style="cyan"))
     return table
 
 

@@ -41,8 +41,9 @@ improvement in nats that ends it."""
 _SAME_ANSWER = 1e-6
 """Answers that differ by no more, as a part of the larger, are the same."""
 
-_MAX_PARAMETERS = 4000
-"""Models of more parameters are refused: each step would take seconds."""
+_MAX_PARAMETERS, _MAX_SIZE = 4000, 20_000_000
+"""Models of more parameters, or parameters times cells of all tables, are refused: each step would
+take seconds."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,11 @@ def spread_of_solution(
         solution.marginals.measurements,
         bool(solution.marginals.impossible),
     )
+    if not starts.is_small:
+        raise JointPMFError(
+            f"the spread of a model of rank {starts.rank} over {len(solution.pmf.domain)} "
+            f"variables from {len(starts.tables)} tables would take too long"
+        )
     with progress_bar("walking", 2 * effort.n_starts, verbose) as advance:
         found = starts.found(effort, seeded_generator(random_state))
         return spread_from(solution.pmf, found, question, effort.n_steps, advance)
@@ -187,7 +193,6 @@ class Starts:
 
     def found(self, effort: Effort, generator: np.random.Generator) -> list[Start]:
         """Return models that fit as well, each in its valley."""
-        self._check_size()
         whole = Point.of_pmf(self.pmf)
         valley = TableValley.of(self.pmf.domain, self.tables, whole, effort.tolerance)
         members = self._members(whole)
@@ -205,13 +210,25 @@ class Starts:
         """Number of components of one fit."""
         return self.pmf.rank // self.n_averaged
 
-    def _check_size(self) -> None:
-        n_parameters = self.rank * (1 + sum(self.pmf.domain.sizes))
-        if n_parameters > _MAX_PARAMETERS:
-            raise JointPMFError(
-                f"a model of {n_parameters} parameters is too large for its spread: at most "
-                f"{_MAX_PARAMETERS}"
-            )
+    @property
+    def size(self) -> int:
+        """How many numbers a Jacobian has."""
+        n_cells = sum(table.counts.size for table in self.tables)
+        return n_cells * self.rank * (1 + sum(self.pmf.domain.sizes))
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a step takes less than seconds."""
+        is_few = self.rank * (1 + sum(self.pmf.domain.sizes)) <= _MAX_PARAMETERS
+        return is_few and self.size <= _MAX_SIZE
+
+    @property
+    def are_blocks(self) -> bool:
+        """Whether the components are those of the fits side by side, each with an equal share."""
+        if self.pmf.rank % self.n_averaged:
+            return False
+        shares = self.pmf.weights.reshape(self.n_averaged, -1).sum(axis=1)
+        return bool(np.allclose(shares, 1 / self.n_averaged))
 
     def _members(self, whole: Point) -> list[Point]:
         """Return the fits that were averaged."""
