@@ -12,11 +12,11 @@ from jointpmf.components import means_component
 from jointpmf.fit.about import LearnedFrom
 from jointpmf.fit.progress import progress_bar
 from jointpmf.judge.questions import question_of
-from jointpmf.judge.spread import Effort, Starts, spread_from
+from jointpmf.judge.spread import Effort, spread_from, starts_of_tables
 from jointpmf.solvers.loop import Status
 
 if TYPE_CHECKING:
-    from jointpmf.judge.spread import Start
+    from jointpmf.judge.spread import Start, Starts
     from jointpmf.pmf import JointPMF
 
 _EFFORT = Effort(n_starts=2, n_steps=60)
@@ -70,9 +70,9 @@ def ranges_of(
     Examples
     --------
     >>> import jointpmf as jp
-    >>> pmf = jp.random_pmf(jp.Domain.of_sizes([2, 2, 2]), rank=2, random_state=0)
+    >>> pmf = jp.random_pmf(jp.Domain.of_sizes([2, 2, 2]), rank=4, random_state=0)
     >>> about = {"status": jp.Status.NOT_UNIQUE.value, "order": "2"}
-    >>> found = ranges_of(pmf, about, [{"x0": 0, "x1": 0}, {"x0": 0, "x1": 1, "x2": 0}], {})
+    >>> found = ranges_of(pmf, about, [{"x0": 0, "x1": 0}, {"x0": 0, "x1": 0, "x2": 0}], {})
     >>> [bool(high - low > 1e-3) for low, high in found.of.values()]
     [False, True]
     """
@@ -83,9 +83,11 @@ def ranges_of(
         return Ranges(f"{_OTHERS}; their components are others, so that no range is known.")
     learned = LearnedFrom.of(about, pmf.domain)
     tables = learned.tables(pmf.domain)
-    starts = Starts(pmf, learned.n_averaged, tables or (), bool(learned.n_impossible))
-    if tables is None or not starts.are_blocks:
-        return Ranges(f"{_OTHERS}; the file does not say enough of them to know the range.")
+    if tables is None:
+        return Ranges(f"{_OTHERS}; the file does not say which, so that the range is not known.")
+    starts = starts_of_tables(pmf, learned.n_averaged, tables, bool(learned.n_impossible))
+    if not starts.are_blocks:
+        return Ranges(f"{_OTHERS}; the file does not hold them, so that the range is not known.")
     if not starts.is_small:
         return Ranges(f"{_OTHERS}; the model is too large for the range to be sought.")
     count = max(min(_WORK // starts.size, _MOST), 1) if n_cells is None else n_cells

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,6 @@ from jointpmf.point import Point
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.loop import Loop, iterate
 from jointpmf.solvers.starts.random import mixed, random_point
-from jointpmf.solvers.table_cells import TableCells
 
 if TYPE_CHECKING:
     from jointpmf.fit.solution import Solution
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from jointpmf.judge.valley import Valley
     from jointpmf.marginals.measurement import Measurement
 
-_INTERIOR = (0.1, 0.01, 1e-3, 1e-5)
+_INTERIOR = (0.1, 0.01, 1e-3, 1e-5, 0.0)
 """Parts of the marginals in a start, the first that leads back to the valley: a walk does not
 return from zeros, which fits have many of."""
 
@@ -40,6 +39,9 @@ improvement in nats that ends it."""
 
 _SAME_ANSWER = 1e-6
 """Answers that differ by no more, as a part of the larger, are the same."""
+
+_SAME_CELL = 1e-6
+"""How far a cell of a table may be from that of the fit. Smaller, steps are shorter."""
 
 _MAX_PARAMETERS, _MAX_SIZE = 4000, 20_000_000
 """Models of more parameters, or parameters times cells of all tables, are refused: each step would
@@ -92,8 +94,6 @@ class Effort(NamedTuple):
     """Models from which walks begin."""
     n_steps: int = 150
     """Steps of a walk, at most."""
-    tolerance: float = 1e-6
-    """How far a cell of a table may be from that of the fit. Smaller, steps are shorter."""
 
 
 def spread_of_solution(
@@ -111,16 +111,14 @@ def spread_of_solution(
         raise JointPMFError("a spread needs the tables of the fit, and this solution has none")
     if solution.is_unique:
         return unique(solution.pmf, question)
-    starts = Starts(
-        solution.pmf,
-        solution.n_averaged,
-        solution.marginals.measurements,
-        bool(solution.marginals.impossible),
+    known = solution.marginals
+    starts = starts_of_tables(
+        solution.pmf, solution.n_averaged, known.measurements, bool(known.impossible)
     )
     if not starts.is_small:
         raise JointPMFError(
             f"the spread of a model of rank {starts.rank} over {len(solution.pmf.domain)} "
-            f"variables from {len(starts.tables)} tables would take too long"
+            f"variables from {len(known)} tables would take too long"
         )
     with progress_bar("walking", 2 * effort.n_starts, verbose) as advance:
         found = starts.found(effort, seeded_generator(random_state))
@@ -180,29 +178,27 @@ class Starts:
         What the answer is of.
     n_averaged : int
         How many fits it is the average of; their components are side by side.
-    tables : sequence of Measurement
-        What was known; which cells there are matters, not what is in them.
+    valley : Valley
+        The models that fit as well as `pmf`.
     keeps_zeros : bool
         Whether zeros stay zeros, because some combinations are impossible.
     """
 
     pmf: JointPMF
     n_averaged: int
-    tables: Sequence[Measurement]
+    valley: Valley
     keeps_zeros: bool = False
 
     def found(self, effort: Effort, generator: np.random.Generator) -> list[Start]:
         """Return models that fit as well, each in its valley."""
-        whole = Point.of_pmf(self.pmf)
-        valley = TableValley.of(self.pmf.domain, self.tables, whole, effort.tolerance)
-        members = self._members(whole)
+        valley, members = self.valley, self._members(Point.of_pmf(self.pmf))
         allowed = max(valley.misfit(valley.gaps(member)) for member in members)
         n_old = max(effort.n_starts - effort.n_starts // _FRESH, 1)
         which = np.unique(np.linspace(0, len(members) - 1, n_old).round().astype(int))
         points = [members[k] for k in which]
         if not self.keeps_zeros:
             points += self._fresh(effort.n_starts - len(points), generator)
-        starts = (self._start(valley, point, allowed) for point in points)
+        starts = (self._start(point, allowed) for point in points)
         return [start for start in starts if start is not None]
 
     @property
@@ -213,14 +209,16 @@ class Starts:
     @property
     def size(self) -> int:
         """How many numbers a Jacobian has."""
-        n_cells = sum(table.counts.size for table in self.tables)
-        return n_cells * self.rank * (1 + sum(self.pmf.domain.sizes))
+        return self.valley.n_shown * self._n_parameters
 
     @property
     def is_small(self) -> bool:
         """Whether a step takes less than seconds."""
-        is_few = self.rank * (1 + sum(self.pmf.domain.sizes)) <= _MAX_PARAMETERS
-        return is_few and self.size <= _MAX_SIZE
+        return self._n_parameters <= _MAX_PARAMETERS and self.size <= _MAX_SIZE
+
+    @property
+    def _n_parameters(self) -> int:
+        return self.rank * (1 + sum(self.pmf.domain.sizes))
 
     @property
     def are_blocks(self) -> bool:
@@ -238,31 +236,24 @@ class Starts:
         return [Point(member.weights / member.weights.sum(), member.factors) for member in members]
 
     def _fresh(self, count: int, generator: np.random.Generator) -> list[Point]:
-        """Return new fits to what the model says of the tables, from random starts."""
+        """Return new fits, from random starts."""
         if count < 1:
             return []
-        domain = self.pmf.domain
-        cells = TableCells(domain, [self._predicted(table) for table in self.tables])
-        found = []
+        found, observed = [], self.valley.observed
         for _ in range(count):
-            point = mixed(random_point(domain, self.rank, generator), cells.marginal, _NEUTRAL)
-            solver = EM(cells, self.rank)
+            point = random_point(self.pmf.domain, self.rank, generator)
+            point = mixed(point, observed.marginal, _NEUTRAL)
+            solver = EM(observed, self.rank)
             found.append(iterate(solver, point, Loop(_FRESH_STEPS, _FRESH_TOL)).point)
         return found
 
-    def _predicted(self, table: Measurement) -> Measurement:
-        """Return a table as the model has it."""
-        cells = table.predicted(self.pmf.weights, self.pmf.factors)
-        n_obs = None if table.n_obs is None else np.where(np.isnan(table.n_obs), np.nan, 1.0)
-        cells = np.where(np.isnan(table.counts), np.nan, cells)
-        return replace(table, counts=cells, n_obs=n_obs, least=0.0, most=np.inf, noise=None)
-
-    def _start(self, valley: Valley, point: Point, allowed: float) -> Start | None:
+    def _start(self, point: Point, allowed: float) -> Start | None:
         """Return a start in the valley of the model, or else in the fit's own if that is as good.
 
         Where the rank is small, no single fit predicts what their average does; `allowed` is how
         far the fits that were averaged are from it.
         """
+        valley = self.valley
         start = self._within(valley, point)
         if start is not None or valley.misfit(valley.gaps(point)) > allowed:
             return start
@@ -284,3 +275,14 @@ class Starts:
         marginals = [self.pmf.marginal([name]).table() for name in self.pmf.domain.names]
         columns = np.repeat(np.concatenate(marginals)[:, None], self.rank, axis=1)
         return walker.values_of(Point(np.full(self.rank, 1 / self.rank), columns))
+
+
+def starts_of_tables(
+    pmf: JointPMF, n_averaged: int, tables: Sequence[Measurement], keeps_zeros: bool
+) -> Starts:
+    """Return where walks begin among the models that predict the same tables.
+
+    Which cells there are matters, not what is in them.
+    """
+    valley = TableValley(pmf.domain, tables, Point.of_pmf(pmf), _SAME_CELL)
+    return Starts(pmf, n_averaged, valley, keeps_zeros)
