@@ -37,8 +37,9 @@ _NEUTRAL, _FRESH_STEPS, _FRESH_TOL = 0.3, 100, 1e-7
 """Of a new fit: the part of the marginals in its random start, its iterations at most, and the
 improvement in nats that ends it."""
 
-_SAME_ANSWER = 1e-6
-"""Answers that differ by no more, as a part of the larger, are the same."""
+_SAME_ANSWER, _SAME_PART = 1e-5, 1e-4
+"""Answers that differ by no more, or by no larger part, are the same: tables are met to 1e-6, and
+an answer may be the sum of several cells."""
 
 _SAME_CELL = 1e-6
 """How far a cell of a table may be from that of the fit. Smaller, steps are shorter."""
@@ -163,7 +164,7 @@ def _pmf_of(start: Start, place: Place, pmf: JointPMF) -> JointPMF:
 
 
 def _reason(low: float, high: float, n_starts: int) -> str:
-    if math.isclose(low, high, rel_tol=_SAME_ANSWER, abs_tol=_SAME_ANSWER):
+    if math.isclose(low, high, rel_tol=_SAME_PART, abs_tol=_SAME_ANSWER):
         return "models of this rank that fit as well give the same answer"
     return f"models of this rank fit as well that give other answers ({n_starts} starts)"
 
