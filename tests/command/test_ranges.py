@@ -156,9 +156,11 @@ def test_a_text_that_cannot_be_read(inside, pairs, folder, text):
     assert "which tables the model was learned from cannot be read" in " ".join(err.split())
 
 
-def test_a_model_that_is_too_large(inside, folder):
-    domain = jp.Domain.of_sizes([60, 60, 60])
-    pmf = jp.random_pmf(domain, 40, random_state=0)
+@pytest.mark.parametrize(("sizes", "rank"), [([60, 60, 60], 40), ([2] * 300, 1)])
+def test_a_model_that_is_too_large(inside, folder, sizes, rank):
+    """Too many parameters, or too many pairs."""
+    domain = jp.Domain.of_sizes(sizes)
+    pmf = jp.random_pmf(domain, rank, random_state=0)
     about = {"status": jp.Status.NOT_UNIQUE.value, "order": "2"}
     write_model(folder / "large", domain, pmf.weights, pmf.factors, about)
     code, out, _ = inside("query", folder / "large", "--of", "x0", "--top", 1)

@@ -83,13 +83,16 @@ def ranges_of(
         return Ranges(f"{_OTHERS}; their components are others, so that no range is known.")
     learned = LearnedFrom.of(about, pmf.domain)
     tables = learned.tables(pmf.domain)
+    too_large = Ranges(f"{_OTHERS}; the model is too large for the range to be sought.")
+    if tables is None and isinstance(learned.subsets, int) and not learned.n_partial:
+        return too_large
     if tables is None:
         return Ranges(f"{_OTHERS}; the file does not say which, so that the range is not known.")
     starts = starts_of_tables(pmf, learned.n_averaged, tables, bool(learned.n_impossible))
     if not starts.are_blocks:
         return Ranges(f"{_OTHERS}; the file does not hold them, so that the range is not known.")
     if not starts.is_small:
-        return Ranges(f"{_OTHERS}; the model is too large for the range to be sought.")
+        return too_large
     count = max(min(_WORK // starts.size, _MOST), 1) if n_cells is None else n_cells
     found = _sought(starts, cells[:count], given)
     more = f" The range of the {count} most likely is shown." if count < len(cells) else ""

@@ -85,7 +85,9 @@ class Spread:
         """Say between what the answer is, and why."""
         if self.is_unique:
             return f"{self.estimate:.4g}: {self.reason}"
-        return f"{self.estimate:.4g}, between {self.low:.4g} and {self.high:.4g}: {self.reason}"
+        zero = _SAME_PART * max(abs(self.low), abs(self.high))  # ends at zero are only approached
+        low, high = (end if abs(end) > zero else 0.0 for end in self)
+        return f"{self.estimate:.4g}, between {low:.4g} and {high:.4g}: {self.reason}"
 
 
 class Effort(NamedTuple):
@@ -107,6 +109,7 @@ def spread_of_solution(
 ) -> Spread:
     """Return how far apart the answers are of models that fit the tables as well as a solution."""
     question = question_of(query, given, solution.pmf.domain)
+    question.value(Point.of_pmf(solution.pmf))  # raises now if there is no answer
     effort = Effort(whole_number(n_starts, "n_starts", 1))
     if solution.marginals is None:
         raise JointPMFError("a spread needs the tables of the fit, and this solution has none")
