@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jointpmf as jp
-from jointpmf.fit.table_points import spread_of
+from jointpmf.fit.table_points import disagreement_of
 
 DOMAIN = jp.Domain(
     [
@@ -98,7 +98,7 @@ class TestWhereTablesDoNotDecide:
         assert solution.is_unique is False
         assert solution.n_averaged == solution.n_agreed > 7
         assert solution.pmf.rank == 5 * solution.n_averaged
-        assert solution.spread > 1e-3
+        assert solution.disagreement > 1e-3
         assert solution.status is jp.Status.NOT_UNIQUE
 
     def test_it_keeps_the_tables(self):
@@ -153,7 +153,7 @@ def test_models_that_exclude_each_other_are_far_apart():
     sure = [
         jp.JointPMF(jp.Domain.of_sizes([2]), [1.0], [np.array([[p], [1 - p]])]) for p in (0.0, 1.0)
     ]
-    assert spread_of(sure) == pytest.approx(np.log(2))
+    assert disagreement_of(sure) == pytest.approx(np.log(2))
 
 
 def test_a_checkpoint_knows_the_tables(tmp_path):

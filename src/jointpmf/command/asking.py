@@ -57,15 +57,30 @@ def query(
             show_default=False,
         ),
     ] = None,
+    ranges: Annotated[
+        int | None,
+        typer.Option(
+            help="Where other models fit as well: of how many answers, the most likely first, to "
+            "seek the smallest and the largest; 0 for none.",
+            show_default="as many as take some seconds",
+            min=0,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Print the distribution of some variables, given what is known of others.
 
     With --level, how sure that is: jointpmf query survey.safetensors --of vote --level 0.9
-    """
-    from jointpmf.command.printing import Answer
 
-    pmf = read_pmf(model)
+    Where the tables that the model was learned from do not determine it, the range of the answers
+    of models that fit as well is beside.
+    """
+    from jointpmf import JointPMF
+    from jointpmf.command.printing import Answer
+    from jointpmf.judge.file_ranges import ranges_of
+
+    found = read_model(model)
+    pmf = JointPMF(*found.model)
     pmf.marginal(of)  # raises now if there is no such variable
     evidence = _evidence(pmf, given or [])
     for name in of:
@@ -76,6 +91,8 @@ def query(
         from jointpmf.command.sureness import errors_of
 
         answer = answer._replace(errors=errors_of(answer, pmf, model, level))
+    known = ranges_of(pmf, found.about, answer.cells(), evidence, ranges)
+    answer = answer._replace(note=known.note, ranges=known.of)
     if as_json:
         print_json(answer.for_json())
     else:

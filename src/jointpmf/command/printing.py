@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,6 +68,10 @@ def bar(share: float, width: int = _BAR_WIDTH) -> str:
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
+Ranges = Mapping[tuple[Any, ...], tuple[float, float]]
+"""Between what the probabilities of some cells are, in models that fit as well."""
+
+
 class Errors(NamedTuple):
     """How sure some numbers are: an entry for each of them."""
 
@@ -89,6 +94,10 @@ class Answer(NamedTuple):
     given: Mapping[str, Sequence[Any]]
     errors: Errors | None = None
     """Of each cell in the order of `rows`, and of the mean if there is one."""
+    note: str = ""
+    """What to know of other models that fit as well."""
+    ranges: Ranges = MappingProxyType({})
+    """Between what their probabilities of some cells are."""
 
     @property
     def title(self) -> str:
@@ -101,6 +110,11 @@ class Answer(NamedTuple):
         """Yield every combination of levels with its probability."""
         levels = product(*(variable.levels for variable in self.pmf.domain))
         return zip(levels, self.pmf.table().ravel().tolist(), strict=True)
+
+    def cells(self) -> list[dict[str, Any]]:
+        """Return every combination of levels, the most likely first."""
+        rows = sorted(self.rows(), key=lambda row: -row[1])
+        return [dict(zip(self.pmf.domain.names, levels, strict=True)) for levels, _ in rows]
 
     def moments(self) -> tuple[float, float] | None:
         """Return the mean and the standard deviation of a single variable that has values."""
@@ -121,9 +135,14 @@ class Answer(NamedTuple):
             "of": names,
             "given": self.given,
             "distribution": [
-                {"levels": dict(zip(names, levels, strict=True)), "probability": share}
+                {
+                    "levels": dict(zip(names, levels, strict=True)),
+                    "probability": share,
+                    **self._ends(levels),
+                }
                 for levels, share in self.rows()
             ],
+            **({"note": self.note} if self.note else {}),
         }
         if moments := self.moments():
             found["mean"], found["standard_deviation"] = moments
@@ -135,12 +154,20 @@ class Answer(NamedTuple):
                 found["mean_error"] = self.errors.for_json(-1)
         return found
 
+    def _ends(self, levels: tuple[Any, ...]) -> dict[str, float]:
+        return dict(zip(("least", "most"), self.ranges.get(levels, ()), strict=False))
+
     def show(self, console: Console, top: int) -> None:
         """Print it as a table."""
         console.print(self._heading())
+        self._show_table(console, top)
+        if self.note:
+            console.print(Text(self.note))
+
+    def _show_table(self, console: Console, top: int) -> None:
         domain, errors = self.pmf.domain, self.errors
         is_small = len(domain) == 2 and domain.sizes[1] <= _MAX_COLUMNS and domain.sizes[0] <= top
-        if is_small and errors is None:
+        if is_small and errors is None and not self.ranges:
             console.print(self._crossed())
             return
         rows = list(self.rows())
@@ -149,10 +176,10 @@ class Answer(NamedTuple):
             order.sort(key=lambda place: -rows[place][1])
         shown = [rows[place] for place in order[:top]]
         if errors is None:
-            console.print(_bar_table(domain.names, shown))
+            console.print(_bar_table(domain.names, shown, self.ranges))
         else:
             width = min(_BAR_WIDTH, max(8, console.width - _BESIDE_BAR))
-            console.print(_error_table(domain.names, shown, errors, order, width))
+            console.print(_error_table(domain.names, shown, errors, order, width, self.ranges))
         if len(rows) > top:
             rest = sum(rows[place][1] for place in order[top:])
             console.print(f"… and {len(rows) - top} less likely ones, {rest:.1%} together (--top)")
@@ -189,15 +216,27 @@ def plain_table(*headings: str) -> Table:
     return table
 
 
-def _bar_table(names: Iterable[str], rows: Sequence[tuple[tuple[Any, ...], float]]) -> Table:
+def _bar_table(
+    names: Iterable[str],
+    rows: Sequence[tuple[tuple[Any, ...], float]],
+    ranges: Ranges,
+) -> Table:
     table = plain_table(*names)
     table.add_column("probability", justify="right")
+    if ranges:
+        table.add_column("between")
     table.add_column("")
     most = max(share for _, share in rows) or 1.0
     for levels, share in rows:
         cells = [Text(text_of(level)) for level in levels]
-        table.add_row(*cells, percent(share), Text(bar(share / most), style="cyan"))
+        ends = _between(levels, ranges)
+        table.add_row(*cells, percent(share), *ends, Text(bar(share / most), style="cyan"))
     return table
+
+
+def _between(levels: tuple[Any, ...], ranges: Ranges) -> list[str]:
+    """Return the cell of the column of ranges, where there is such a column."""
+    return [" and ".join(f"{end:.1%}" for end in ranges.get(levels, ()))] if ranges else []
 
 
 def _error_table(
@@ -206,6 +245,7 @@ def _error_table(
     errors: Errors,
     places: Sequence[int],
     width: int,
+    ranges: Ranges,
 ) -> Table:
     """Return rows with how sure they are; bars are solid up to the low end, and light to the high.
 
@@ -214,6 +254,8 @@ def _error_table(
     table = plain_table(*names)
     for heading in ("probability", "se", "low", "high"):
         table.add_column(heading, justify="right")
+    if ranges:
+        table.add_column("between")
     table.add_column("")
     most = max(errors.high[place] for place in places[: len(rows)]) or 1.0
     for (levels, share), place in zip(rows, places, strict=False):
@@ -222,7 +264,8 @@ def _error_table(
         light = "░" * (round(width * high / most) - len(solid))
         cells = [Text(text_of(level)) for level in levels]
         numbers = map(percent, (share, errors.se[place], low, high))
-        table.add_row(*cells, *numbers, Text(solid + light, style="cyan"))
+        ends = _between(levels, ranges)
+        table.add_row(*cells, *numbers, *ends, Text(solid + light, style="cyan"))
     return table
 
 

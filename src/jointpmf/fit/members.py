@@ -24,7 +24,7 @@ _MOST_MEMBERS = 4
 """How many of the fits that a model is the average of are done again."""
 
 
-def members_of(solution: Solution) -> list[JointPMF]:
+def members_of(pmf: JointPMF, n_averaged: int) -> list[JointPMF]:
     """Return the fits that a model is the average of, or the model itself.
 
     Examples
@@ -32,16 +32,14 @@ def members_of(solution: Solution) -> list[JointPMF]:
     >>> import jointpmf as jp
     >>> pmfs = [jp.random_pmf(jp.Domain.of_sizes([2, 3]), 2, random_state=k) for k in (0, 1)]
     >>> whole = jp.average(pmfs)
-    >>> found = jp.Solution(whole, jp.Status.CONVERGED, 0.0, [], n_averaged=2)
-    >>> [bool(np.allclose(a.table(), b.table())) for a, b in zip(members_of(found), pmfs)]
+    >>> [bool(np.allclose(a.table(), b.table())) for a, b in zip(members_of(whole, 2), pmfs)]
     [True, True]
     """
-    pmf, count = solution.pmf, solution.n_averaged
-    parts = np.split(pmf.weights, count) if pmf.rank % count == 0 else []
-    are_equal = bool(parts) and np.allclose([part.sum() for part in parts], 1 / count)
-    if count == 1 or not are_equal:  # a blend of unequal parts is one model
+    parts = np.split(pmf.weights, n_averaged) if pmf.rank % n_averaged == 0 else []
+    are_equal = bool(parts) and np.allclose([part.sum() for part in parts], 1 / n_averaged)
+    if n_averaged == 1 or not are_equal:  # a blend of unequal parts is one model
         return [pmf]
-    factors = zip(*(np.split(factor, count, axis=1) for factor in pmf.factors), strict=True)
+    factors = zip(*(np.split(factor, n_averaged, axis=1) for factor in pmf.factors), strict=True)
     return [
         JointPMF(pmf.domain, part / part.sum(), own)
         for part, own in zip(parts, factors, strict=True)
@@ -50,7 +48,7 @@ def members_of(solution: Solution) -> list[JointPMF]:
 
 def some_members(solution: Solution) -> list[JointPMF]:
     """Return few of the fits that a model averages: data change the others as much."""
-    members = members_of(solution)
+    members = members_of(solution.pmf, solution.n_averaged)
     return members[:: -(-len(members) // _MOST_MEMBERS)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from jointpmf.domain import Domain
     from jointpmf.fit.settings import Objective
+    from jointpmf.judge.spread import Spread
     from jointpmf.judge.uncertainty import Uncertainty
     from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.pmf import JointPMF
@@ -157,7 +158,7 @@ class Solution:
         tolerance.
     n_averaged : int
         How many fits the model is the average of; 1 if it is a single fit.
-    spread : float or None
+    disagreement : float or None
         How far fits that are as good as each other are from their average, in nats.
     source : FittedTo or None
         What was fitted.
@@ -181,7 +182,7 @@ class Solution:
     n_starts: int = 1
     n_agreed: int = 1
     n_averaged: int = 1
-    spread: float | None = None
+    disagreement: float | None = None
     source: FittedTo | None = None
     settings: Objective | None = None
     marginals: MarginalSet | None = field(default=None, repr=False)
@@ -368,6 +369,49 @@ class Solution:
         return uncertainty_of(
             self, n, random_state, resample, groups, strata, data, sample_weight, quick, verbose
         )
+
+    def spread(
+        self,
+        query: Any,
+        *,
+        given: Mapping[str, Any] | None = None,
+        n_starts: int = 8,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> Spread:
+        """Return the smallest and the largest answer of models of this rank that fit as well.
+
+        Those are the models that predict the same tables as the fit. From several of them the
+        answer is followed to where no step makes it smaller, or larger; ends that need yet another
+        start may lie beyond.
+
+        Parameters
+        ----------
+        query : mapping, str or callable
+            Evidence, of which the probability is asked; the name of a variable with values, for its
+            expected value; or any function of a JointPMF that returns a number.
+        given : mapping of name to level, levels or likelihood, optional
+            What is known, as in `JointPMF.condition`; not with a function.
+        n_starts : int
+            From how many models to begin: fits that were averaged, and new ones.
+        random_state : int or numpy Generator, optional
+            For the new ones; the same seed gives the same bits.
+        verbose : bool
+            Whether to show a progress bar.
+
+        Examples
+        --------
+        >>> import jointpmf as jp
+        >>> truth = jp.random_pmf(jp.Domain.of_sizes([2, 2, 2]), rank=2, random_state=0)
+        >>> pairs = truth.marginals(order=2)
+        >>> solution = jp.fit_marginals(pairs, rank=3, random_state=0)
+        >>> low, high = solution.spread({"x0": 0, "x1": 0, "x2": 0}, n_starts=2, random_state=0)
+        >>> bool(low < truth.table()[0, 0, 0] < high)
+        True
+        """
+        from jointpmf.judge.spread import spread_of_solution
+
+        return spread_of_solution(self, query, given, n_starts, random_state, verbose)
 
     def __str__(self) -> str:
         """Say how the fit ended."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jointpmf.pmf import JointPMF
     from jointpmf.solvers.table_cells import TableCells
 
-_SPREAD_ROWS = 500
+_ROWS_OF_EACH = 500
 """Rows of each fit by which it is told how far it is from the average."""
 
 _MOST_DRAWS = 100
@@ -63,19 +63,19 @@ def normalised(point: Point, domain: Domain) -> Point:
     return Point(point.weights, columns_of_one(point.factors, domain))
 
 
-def spread_of(pmfs: Sequence[JointPMF]) -> float:
+def disagreement_of(pmfs: Sequence[JointPMF]) -> float:
     """Return how far models are from their average: the mean KL divergence, in nats, on drawn rows.
 
     Examples
     --------
     >>> import jointpmf as jp
     >>> pmf = jp.random_pmf(jp.Domain.of_sizes([2, 3]), rank=2, random_state=0)
-    >>> spread_of([pmf, pmf])
+    >>> disagreement_of([pmf, pmf])
     0.0
     """
     mean, total = average(pmfs), 0.0
     for pmf in pmfs:
-        rows = Codes(pmf.domain, pmf.sample(_SPREAD_ROWS, random_state=0, backend="codes"))
+        rows = Codes(pmf.domain, pmf.sample(_ROWS_OF_EACH, random_state=0, backend="codes"))
         total += float((pmf.log_probability(rows) - mean.log_probability(rows)).mean())
     return max(total / len(pmfs), 0.0)
 

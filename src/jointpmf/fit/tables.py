@@ -18,7 +18,7 @@ from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials, concluded
 from jointpmf.fit.settings import Likelihood
 from jointpmf.fit.solution import Solution, Start
-from jointpmf.fit.table_points import avoiding, cost_of, from_point, spread_of
+from jointpmf.fit.table_points import avoiding, cost_of, disagreement_of, from_point
 from jointpmf.fit.table_rank import RankSearch
 from jointpmf.mixing import average
 from jointpmf.pmf import JointPMF
@@ -160,7 +160,7 @@ class CellFit:
         )
         best, far = trials.best, max(_SAME, _SAME_PART * self._expected_miss(marginals))
         others = (other for other in trials.solutions if other is not best)
-        agreed = [best, *(o for o in others if spread_of([best.pmf, o.pmf]) < far)]
+        agreed = [best, *(o for o in others if disagreement_of([best.pmf, o.pmf]) < far)]
         if len(agreed) > 1 or isinstance(self.fit.start, JointPMF) or trials.is_stopped:
             return concluded(partial(self._settled, trials, agreed, marginals, cells))
         return None
@@ -250,8 +250,8 @@ class CellFit:
         if trials.is_stopped:
             return found.stopped()
         if len(agreed) > 1:
-            spread = spread_of([solution.pmf for solution in agreed])
-            found = replace(found, is_unique=True, spread=spread)
+            disagreement = disagreement_of([solution.pmf for solution in agreed])
+            found = replace(found, is_unique=True, disagreement=disagreement)
             if found.status is Status.CONVERGED and _can_step(marginals, self.fit.rank):
                 pmf = self._stepped(found.pmf, marginals, cells)
                 found = replace(found, pmf=pmf, objective=cost_of(cells, pmf))
@@ -290,8 +290,8 @@ class CellFit:
         if len(near) == 1:
             return best.stopped() if trials.is_stopped else best
         pmfs = [solution.pmf for solution in near]
-        spread = spread_of(pmfs)
-        is_unique = spread < _SAME
+        disagreement = disagreement_of(pmfs)
+        is_unique = disagreement < _SAME
         is_valley = not is_unique and best.status is Status.CONVERGED
         pmf = average(pmfs)
         found = replace(
@@ -301,7 +301,7 @@ class CellFit:
             n_averaged=len(near),
             status=Status.NOT_UNIQUE if is_valley else best.status,
             is_unique=is_unique,
-            spread=spread,
+            disagreement=disagreement,
         )
         return found.stopped() if trials.is_stopped else found
 

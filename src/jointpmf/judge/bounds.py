@@ -16,8 +16,8 @@ import numpy as np
 from jointpmf.errors import JointPMFError, at_least_zero, listing, whole_number
 from jointpmf.judge.bands import band_disagreements
 from jointpmf.judge.cliques import Group, cliques_of, connected_to, count_cells, tree_of
+from jointpmf.judge.linear_query import Question, Weights
 from jointpmf.judge.program import Program
-from jointpmf.judge.question import Question, Weights
 from jointpmf.judge.table_limits import (
     Conflict,
     Limits,

@@ -18,7 +18,7 @@ from scipy.sparse import coo_array, csr_array, hstack, kron, vstack
 
 from jointpmf.errors import JointPMFError
 from jointpmf.judge.cliques import Group, Meeting
-from jointpmf.judge.question import Weights
+from jointpmf.judge.linear_query import Weights
 from jointpmf.judge.table_limits import Limits, Unit
 
 _TOLERANCE = 1e-9
