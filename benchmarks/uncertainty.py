@@ -2,8 +2,8 @@
 
 Coverage of nominal 90 % intervals over planted models (8 × 4 levels, rank 3, 2,000 rows, 20 %
 missing), each data set from a model of its own: of rows; of triples counted over such rows, by
-likelihood and by squares; and of rows in clusters of 20 that share a component half of the time,
-with and without `groups`. Every interval is a line of `results/uncertainty.csv`; a run adds the
+likelihood and by squares; and of rows in clusters of 20 that share a component and half of their
+cells, with and without `groups`. Every interval is a line of `results/uncertainty.csv`; a run adds the
 data sets that are not there yet.
 """
 
@@ -29,8 +29,8 @@ Found = TypeVar("Found")
 
 RESULTS = Path(__file__).parent / "results"
 N_ROWS, N_LEVELS, N_VARIABLES, RANK, MISSING = 2_000, 4, 8, 3, 0.2
-CLUSTER, TOGETHER = 20, 0.5
-"""Rows of a cluster, and the part of them that has the cluster's component."""
+CLUSTER, ALIKE = 20, 0.5
+"""Rows of a cluster, which have one component; and the part of their cells that are the same."""
 
 N_REPLICATES, LEVEL = 100, 0.9
 GIVEN = [{"x0": 0, "x1": 1}, {"x0": 2, "x1": 3}]
@@ -50,18 +50,24 @@ def rows_of(truth: jp.JointPMF, number: int, is_clustered: bool) -> tuple[jp.Cod
     """Return rows with holes, and the cluster of each."""
     generator = np.random.default_rng([1, number])
     clusters = np.arange(N_ROWS) // CLUSTER
-    if is_clustered:
-        own = generator.choice(RANK, N_ROWS, p=truth.weights)
-        shared = generator.choice(RANK, clusters[-1] + 1, p=truth.weights)[clusters]
-        component = np.where(generator.random(N_ROWS) < TOGETHER, shared, own)
-        rows = np.empty((N_ROWS, N_VARIABLES), np.int8)
-        for n, factor in enumerate(truth.factors):
-            above = generator.random((N_ROWS, 1)) > factor.cumsum(axis=0).T[component]
-            rows[:, n] = above.sum(axis=1).clip(0, N_LEVELS - 1)
+    if is_clustered:  # given the component the cells of a row stay independent
+        component = generator.choice(RANK, clusters[-1] + 1, p=truth.weights)
+        first = drawn(truth, component, generator)[clusters]
+        own = drawn(truth, component[clusters], generator)
+        rows = np.where(generator.random(own.shape) < ALIKE, first, own)
     else:
         rows = np.array(truth.sample(N_ROWS, random_state=generator, backend="codes"))
     rows[generator.random(rows.shape) < MISSING] = jp.MISSING
     return jp.Codes(truth.domain, rows), clusters
+
+
+def drawn(truth: jp.JointPMF, component: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Return a row for each of some components."""
+    rows = np.empty((len(component), N_VARIABLES), np.int8)
+    for n, factor in enumerate(truth.factors):
+        above = generator.random((len(component), 1)) > factor.cumsum(axis=0).T[component]
+        rows[:, n] = above.sum(axis=1).clip(0, N_LEVELS - 1)
+    return rows
 
 
 def answers(pmf: jp.JointPMF) -> dict[str, float]:
