@@ -76,6 +76,7 @@ bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.starts
 	$(BIN)/python -m benchmarks.planted
 	$(BIN)/python -m benchmarks.rank_tests
+	$(BIN)/python -m benchmarks.uncertainty
 	$(BIN)/python -m benchmarks.density
 	$(BIN)/python -m benchmarks.estimation
 	JOINTPMF_PEERS=.venv-peers/bin/python $(BIN)/python -m benchmarks.tables

@@ -3,8 +3,8 @@
 Coverage of nominal 90 % intervals over planted models (8 × 4 levels, rank 3, 2,000 rows, 20 %
 missing), each data set from a model of its own: of rows; of triples counted over such rows, by
 likelihood and by squares; and of rows in clusters of 20 that share a component and half of their
-cells, with and without `groups`. Every interval is a line of `results/uncertainty.csv`; a run adds the
-data sets that are not there yet.
+cells, with and without `groups`. Every data set has a line per kind of question in
+`results/uncertainty.csv`; a run adds those that are not there yet.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ UPWARD = {
     ("pmf", "show.notebook"),  # _repr_html_
     ("pmf", "show.explorer.page"),  # explore
     ("pmf", "predict.population"),  # population
+    ("pmf", "fit.unrated"),  # with_unrated_items
     ("fit.solution", "show.notebook"),  # _repr_html_
     ("fit.solution", "show.report.page"),  # report
     ("fit.solution", "judge.replicates"),  # uncertainty

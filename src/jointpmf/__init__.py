@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from jointpmf.fit.rows import fit_rows
     from jointpmf.fit.settings import Checkpoint, Coupled, HiddenCells, Likelihood, Search
     from jointpmf.fit.solution import Solution
-    from jointpmf.fit.unrated import with_unrated_items
     from jointpmf.judge.bootstrap import bootstrap_test
     from jointpmf.judge.bounds import bounds
     from jointpmf.judge.error_limits import error_limits
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     )
     from jointpmf.judge.rank import choose_rank
     from jointpmf.judge.summary import summary
+    from jointpmf.judge.uncertainty import Uncertainty
     from jointpmf.marginals.counts import MarginalCounts
     from jointpmf.marginals.marginal import Marginal
     from jointpmf.marginals.marginal_set import MarginalSet
@@ -74,7 +74,6 @@ _NAMES_OF = {
     "fit.rows": ["fit_rows"],
     "fit.marginals": ["fit_marginals"],
     "fit.forecast": ["plan"],
-    "fit.unrated": ["with_unrated_items"],
     "judge.identifiability": ["identifiability"],
     "judge.error_limits": ["error_limits"],
     "judge.information": [
@@ -88,6 +87,7 @@ _NAMES_OF = {
     "judge.bounds": ["bounds"],
     "judge.rank": ["choose_rank"],
     "judge.summary": ["summary"],
+    "judge.uncertainty": ["Uncertainty"],
     "predict.impute": ["impute"],
     "estimators.density": ["PMFEstimator"],
     "estimators.imputer": ["PMFImputer"],
@@ -118,6 +118,7 @@ __all__ = [
     "Search",
     "Solution",
     "Status",
+    "Uncertainty",
     "Variable",
     "average",
     "bootstrap_test",
@@ -141,7 +142,6 @@ __all__ = [
     "recommend",
     "summary",
     "tensor_error",
-    "with_unrated_items",
 ]
 
 

@@ -43,6 +43,7 @@ from jointpmf.row_queries import RowQueries
 from jointpmf.threads import one_blas_thread
 
 if TYPE_CHECKING:
+    from jointpmf.data.ratings import Ratings
     from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.point import Point
     from jointpmf.predict.population import Population
@@ -303,6 +304,25 @@ class JointPMF(RowQueries):
         pmf = self if given is None else self._given(given)
         codes = Codes(self.domain, most_likely_codes(pmf.weights, pmf.factors, n, max_nodes))
         return frame_of_rows(self.domain, codes.columns, pmf.probability(codes), column, backend)
+
+    def with_unrated_items(self, ratings: Ratings) -> JointPMF:
+        """Return a model that has all items of some ratings, also those that nobody rated.
+
+        A model cannot be fitted to an item without ratings (`Ratings.rated` leaves it out). Here
+        such an item is independent of the others and distributed as all ratings are.
+
+        Examples
+        --------
+        >>> from jointpmf import Ratings, Variable
+        >>> domain = Domain([Variable("Alien", (1, 2)), Variable("Brazil", (1, 2))])
+        >>> ratings = Ratings([7, 8, 9], Codes(domain, [[1, -1], [1, -1], [0, -1]]))
+        >>> pmf = JointPMF(domain.project(["Alien"]), [1.0], [[[0.5], [0.5]]])
+        >>> pmf.with_unrated_items(ratings).marginal(["Brazil"]).table().round(2).tolist()
+        [0.33, 0.67]
+        """
+        from jointpmf.fit.unrated import with_unrated_items
+
+        return with_unrated_items(self, ratings)
 
     def marginals(
         self, order: int = 3, *, subsets: Iterable[Sequence[str]] | None = None

@@ -54,20 +54,7 @@ def fit_rated_items(
 
 
 def with_unrated_items(pmf: JointPMF, ratings: Ratings) -> JointPMF:
-    """Return a model that has all items: those it lacks are distributed as all ratings are.
-
-    A model cannot be fitted to an item that nobody rated (`Ratings.rated` leaves it out). Such an
-    item is independent of the others here, and a warning names it.
-
-    Examples
-    --------
-    >>> from jointpmf import Ratings, Variable
-    >>> domain = Domain([Variable("Alien", (1, 2)), Variable("Brazil", (1, 2))])
-    >>> ratings = Ratings([7, 8, 9], Codes(domain, [[1, -1], [1, -1], [0, -1]]))
-    >>> pmf = JointPMF(domain.project(["Alien"]), [1.0], [[[0.5], [0.5]]])
-    >>> with_unrated_items(pmf, ratings).marginal(["Brazil"]).table().round(2).tolist()
-    [0.33, 0.67]
-    """
+    """Return a model that has all items of ratings; see `JointPMF.with_unrated_items`."""
     lacking = [variable for variable in ratings.codes.domain if variable.name not in pmf.domain]
     if not lacking:
         return pmf

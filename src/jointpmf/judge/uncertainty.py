@@ -332,7 +332,8 @@ class Uncertainty:
         --------
         >>> import tempfile
         >>> import jointpmf as jp
-        >>> rows = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 1, random_state=0).sample(99)
+        >>> truth = jp.random_pmf(jp.Domain.of_sizes([2, 3]), rank=1, random_state=0)
+        >>> rows = truth.sample(99, random_state=0)
         >>> sure = jp.fit_rows(rows, rank=1).uncertainty(n=50, random_state=0)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     sure.save(f"{folder}/survey.replicates.safetensors")
@@ -351,7 +352,8 @@ class Uncertainty:
         --------
         >>> import tempfile
         >>> import jointpmf as jp
-        >>> rows = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 1, random_state=0).sample(99)
+        >>> truth = jp.random_pmf(jp.Domain.of_sizes([2, 3]), rank=1, random_state=0)
+        >>> rows = truth.sample(99, random_state=0)
         >>> sure = jp.fit_rows(rows, rank=1).uncertainty(n=50, random_state=0)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     sure.save(f"{folder}/survey.replicates.safetensors")
