@@ -75,7 +75,8 @@ class TestIntervals:
         assert target.edges[-1] == np.inf
         first, last = (target.values[k] for k in (0, -1))
         inner = target.edges[1:-1]
-        edges = np.array([2 * first - inner[0], *inner, 2 * last - inner[-1]])
+        begin, end = 2 * first - inner[0], 2 * last - inner[-1]
+        edges = np.array([max(begin, NUMBERS.min()), *inner, min(end, NUMBERS.max())])
         n = 40_000
         for low, high, p in zip(*model.predict_interval(X[:5], level), probabilities, strict=True):
             bins = generator.choice(len(p), n, p=p / p.sum())
@@ -84,6 +85,14 @@ class TestIntervals:
             assert (drawn < low).mean() == pytest.approx((1 - level) / 2, abs=error)
             assert (drawn > high).mean() == pytest.approx((1 - level) / 2, abs=error)
             assert edges[0] <= low <= high <= edges[-1]
+
+    @pytest.mark.parametrize("n_others", [25, 60])
+    def test_they_do_not_reach_beyond_the_targets(self, n_others):
+        y = np.concatenate([np.zeros(1_000), np.arange(1, n_others + 1)])
+        model = jp.PMFRegressor(1, random_state=0).fit(np.zeros((len(y), 1)), y)
+        assert model.pmf_.domain.variables[-1].edges is not None
+        (low,), (high,) = model.predict_interval([[0.0]], 0.99)
+        assert 0 <= low < high <= n_others
 
     def test_intervals_of_new_rows_hold_the_target_about_as_often_as_they_say(self):
         generator = np.random.default_rng(1)

@@ -135,6 +135,7 @@ class PMFRegressor(RegressorMixin, _WithTarget):  # type: ignore[misc]
             numbers[:, None], bins=n_bins, max_levels=self._max_levels, missing_code=None
         )
         (variable,) = target.domain
+        self._range = float(numbers.min()), float(numbers.max())
         self._learned(X, variable, target.array[:, 0], weights)
         return self
 
@@ -161,7 +162,7 @@ class PMFRegressor(RegressorMixin, _WithTarget):  # type: ignore[misc]
         """Return between what the target of each row is, with some probability.
 
         Below and above there is as much probability, at most. Within a bin it is spread evenly, and
-        a bin without an end has its mean in the middle.
+        the outer bins have their mean in the middle, unless no target was so far out.
 
         Parameters
         ----------
@@ -185,29 +186,26 @@ class PMFRegressor(RegressorMixin, _WithTarget):  # type: ignore[misc]
         """
         tail = (1 - checked_level(level)) / 2
         target, probabilities = self._predicted(X)
-        return _quantiles(target, probabilities, tail), _quantiles(target, probabilities, 1 - tail)
+        values, edges = np.array(target.values), None
+        if target.edges is not None:
+            least, most = self._range
+            edges = np.array(target.edges)
+            edges[0] = max(least, 2 * values[0] - edges[1])
+            edges[-1] = min(most, 2 * values[-1] - target.edges[-2])
+        low, high = (_quantiles(values, edges, probabilities, part) for part in (tail, 1 - tail))
+        return low, high
 
 
-def _quantiles(variable: Variable, probabilities: np.ndarray, part: float) -> np.ndarray:
+def _quantiles(
+    values: np.ndarray, edges: np.ndarray | None, probabilities: np.ndarray, part: float
+) -> np.ndarray:
     """Return the value up to which there is some part of each row's probability."""
     upto = probabilities.cumsum(axis=1)
-    place = np.minimum((upto < part - _ROUNDING).sum(axis=1), variable.size - 1)
-    if variable.edges is None:
-        return np.array(variable.values)[place]
-    edges, rows = _closed_edges(variable), np.arange(len(place))
+    place = np.minimum((upto < part - _ROUNDING).sum(axis=1), len(values) - 1)
+    if edges is None:
+        return values[place]
+    rows = np.arange(len(place))
     own = probabilities[rows, place]
     missing = part - (upto[rows, place] - own)
     within = np.divide(missing, own, out=np.ones_like(own), where=own > 0).clip(0, 1)
     return edges[place] + within * np.diff(edges)[place]
-
-
-def _closed_edges(variable: Variable) -> np.ndarray:
-    """Return edges of bins of which the outer ones end as far beyond their mean as they begin."""
-    assert variable.edges is not None
-    assert variable.values is not None
-    edges = np.array(variable.edges)
-    if np.isneginf(edges[0]):
-        edges[0] = 2 * variable.values[0] - edges[1]
-    if np.isposinf(edges[-1]):
-        edges[-1] = 2 * variable.values[-1] - edges[-2]
-    return edges
