@@ -59,7 +59,10 @@ def query(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print the distribution of some variables, given what is known of others."""
+    """Print the distribution of some variables, given what is known of others.
+
+    With --level, how sure that is: jointpmf query survey.safetensors --of vote --level 0.9
+    """
     from jointpmf.command.printing import Answer
 
     pmf = read_pmf(model)

@@ -259,6 +259,9 @@ def fit(
     Without --rank the model is the best for prediction; to read its components, use --classes.
     Ctrl-C writes the best model so far. Files may be larger than memory, for instance with
     jointpmf fit rows.parquet -o model.safetensors --rank 5 --memory 1GB
+
+    To know how sure answers are, for instance with the rows of each school drawn together:
+    jointpmf fit pupils.csv -o model.safetensors --replicates 200 --groups school
     """
     from jointpmf.command.fit import fit_by_criterion, fit_published, fit_table
     from jointpmf.command.replicating import Replicating, check_sample
@@ -294,7 +297,8 @@ def fit(
     if as_json:
         print_json(_for_json(fitted, output, made), console(stderr=output == "-"))
     elif made is not None:
-        console().print(Text(f"{made['number']} replicates written to {made['file']}."))
+        sentence = f"{made['number']} replicates written to {made['file']}."
+        console().print(Text(sentence), soft_wrap=True)
     return 0 if fitted.is_finished else NOT_CONVERGED
 
 
