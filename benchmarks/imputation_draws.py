@@ -172,12 +172,12 @@ def text(lines: list[tuple[Line, Line]], n_sets: int) -> str:
             *[row.replace("| -", "| −").replace(" %", "%").replace("%", " %") for row in rows],
             "",
             "Rubin's rules report √(W + D), and with a model per draw they do so for every "
-            "quantity. That is the actual error where the analysis of a complete table is "
-            "as good as the model's own, as for means and proportions. A regression by least "
-            "squares is not: it does not know that the variables are independent given the "
-            "component, and what was drawn from the model does. Its pooled estimate is then better "
-            "than the rules can know, and their intervals are too wide (Meng 1994 calls this "
-            "uncongenial).",
+            "quantity. That is the actual error where the analysis of a complete table is as good "
+            "as the model's own, as for means and proportions of all rows. For what relates "
+            "variables to each other it is not: a regression by least squares, or a proportion "
+            "within a level, does not know that the variables are independent given the component, "
+            "and what was drawn from the model does. The pooled estimate is then better than the "
+            "rules can know, and their intervals are too wide (Meng 1994 calls this uncongenial).",
             "",
         ]
     )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _STRATEGIES = ("auto", "mode", "median", "expectation", "sample")
 
 
-class Replicates(Protocol):
+class Replicated(Protocol):
     """A model as other samples would have given it: what `Solution.uncertainty` returns."""
 
     @property
@@ -34,7 +34,7 @@ class Replicates(Protocol):
 
 
 def impute(
-    pmf: JointPMF | Replicates,
+    pmf: JointPMF | Replicated,
     table: Any,
     strategy: str | Mapping[str, str] = "auto",
     random_state: Any = None,
@@ -96,7 +96,7 @@ def impute(
 
 
 def models_of_draws(
-    model: JointPMF | Replicates, n_draws: Any, generator: np.random.Generator
+    model: JointPMF | Replicated, n_draws: Any, generator: np.random.Generator
 ) -> list[JointPMF]:
     """Return the model from which each of several tables is drawn: replicates, none of them twice.
 
