@@ -266,7 +266,7 @@ def impute(
 
     from jointpmf.command.imputing import Filling, models_for
     from jointpmf.data.table_files import check_output, open_table, table_output
-    from jointpmf.predict.impute import check_strategy
+    from jointpmf.predict.filling import check_strategy
 
     check_output(output)
     check_choice(unknown, "unknown", ("error", "missing"))
