@@ -82,6 +82,7 @@ bench: .venv/bench .venv-peers/done
 	JOINTPMF_PEERS=.venv-peers/bin/python $(BIN)/python -m benchmarks.tables
 	$(BIN)/python -m benchmarks.conditional
 	$(BIN)/python -m benchmarks.imputation
+	$(BIN)/python -m benchmarks.imputation_draws
 	$(BIN)/python -m benchmarks.classification
 	$(BIN)/python -m benchmarks.streaming
 	$(BIN)/python -m benchmarks.plan

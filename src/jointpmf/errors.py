@@ -85,6 +85,19 @@ def fraction(number: Any, what: str) -> float:
     return float(number)
 
 
+def checked_level(level: Any) -> float:
+    """Return how often intervals hold the truth, between 0 and 1, both excluded.
+
+    Examples
+    --------
+    >>> checked_level(0.9)
+    0.9
+    """
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+        raise JointPMFError(f"the level must be between 0 and 1, such as 0.9, not {shown(level)}")
+    return float(level)
+
+
 def rectangle(rows: Any, what: str, dtype: Any = None) -> np.ndarray:
     """Return rows as an array, or raise if they do not all have the same length."""
     import numpy as np  # later, so that help is quick

@@ -261,6 +261,18 @@ def impute(
             "the median of numbers, and the most likely level of all else.",
         ),
     ] = "auto",
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            metavar="M",
+            help="For multiple imputation: write M completed tables below each other, with a "
+            "column 'draw' from 1 to M before the others. Cells are drawn, those of each table "
+            "from another of the replicates that fit --replicates 200 wrote beside the model; "
+            "without these from the one model, whose standard errors are too small.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
     unknown: Unknown = "error",
     missing: Missing = None,
     seed: Seed = 0,
@@ -269,35 +281,30 @@ def impute(
     """Fill the missing cells of a table; columns that the model does not know stay as they are."""
     import numpy as np
 
-    from jointpmf.data.file_codes import coded_batches
+    from jointpmf.command.imputing import Filling, models_for
     from jointpmf.data.table_files import check_output, open_table, table_output
-    from jointpmf.predict.impute import check_strategy
-    from jointpmf.predict.impute import impute as impute_cells
+    from jointpmf.predict.filling import check_strategy
 
     check_output(output)
     check_choice(unknown, "unknown", ("error", "missing"))
     check_strategy(strategy)
     pmf = read_pmf(model, data)
-    generator = np.random.default_rng(seed)
-    n_rows = n_filled = 0
+    filling = Filling(pmf, np.random.default_rng(seed))
     with open_table(data, missing or []) as table, table_output(output, as_json) as write:
         unmatched = Unmatched.of(pmf.domain.names, table.columns)
-        for batch, codes in coded_batches(table, pmf.domain, unknown):  # type: ignore[arg-type]
-            known = [name for name in pmf.domain.names if name in batch.columns]
-            filled = impute_cells(pmf, batch, _strategies(pmf, known, strategy), generator)
-            n_rows += len(batch)
-            n_filled += int((codes.array[:, pmf.domain.indices(known)] < 0).sum())
-            write(filled.select(batch.columns))
-    content = {"rows": n_rows, "filled": n_filled, "output": output}
-    sentence = f"{n_filled} cells of {n_rows} rows filled; written to {output}."
+        if draws is None:
+            batches = filling.once(table, unknown, strategy)
+        else:
+            models = models_for(pmf, model, draws, filling.generator)
+            batches = filling.often(models, table, unknown, strategy)
+        for batch in batches:
+            write(batch)
+    content: dict[str, Any] = {"rows": filling.n_rows, "filled": filling.n_filled, "output": output}
+    sentence = f"{filling.n_filled} cells of {filling.n_rows} rows filled; written to {output}."
+    if draws is not None:
+        content["draws"] = draws
+        sentence = sentence.replace("filled;", f"drawn {draws} times;")
     _say_with(unmatched, "unchanged", output, content, sentence, as_json)
-
-
-def _strategies(pmf: JointPMF, known: Sequence[str], strategy: str) -> dict[str, str]:
-    """Return the strategy of each column: levels without values have a mode, but no mean."""
-    if strategy != "expectation":
-        return dict.fromkeys(known, strategy)
-    return {name: "mode" if pmf.domain[name].values is None else "expectation" for name in known}
 
 
 def info(model: Model, as_json: Json = False) -> None:

@@ -25,7 +25,7 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
     asking.query: 'query survey.safetensors --of vote --given "age=<30|30..44"',
     pages.explore: "explore survey.safetensors --open",
     pages.report: "report survey.safetensors survey.csv --open",
-    asking.impute: "impute survey.safetensors holes.csv -o whole.csv",
+    asking.impute: "impute survey.safetensors holes.csv -o tables.csv --draws 20",
     checking.check: "check tables.toml",
     planning.plan: "plan --rows 1e6 --variables 1000 --levels 4 --rank 10",
     asking.sample: "sample survey.safetensors -n 5 --given vote=Dole",

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from jointpmf.data.codes import Codes, checked_weights
 from jointpmf.data.encode import codes_and_doubts, encode
 from jointpmf.domain import MISSING, Domain, Variable, is_missing
-from jointpmf.errors import JointPMFError
+from jointpmf.errors import JointPMFError, whole_number
 from jointpmf.fit.settings import (
     Coupled,
     Likelihood,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from jointpmf.data.binning import Bins
     from jointpmf.data.given_scales import Levels
     from jointpmf.fit.solution import Solution
+    from jointpmf.judge.uncertainty import Uncertainty
     from jointpmf.pmf import JointPMF
 
 _MAX_BINS, _BINS_POWER = 10, 0.25
@@ -51,6 +52,7 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
         n_starts: int | None = None,
         max_iter: int | None = None,
         tol: float | None = None,
+        n_replicates: int = 0,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -63,6 +65,7 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
         self.n_starts = n_starts
         self.max_iter = max_iter
         self.tol = tol
+        self.n_replicates = n_replicates
         self.random_state = random_state
         self.verbose = verbose
 
@@ -96,6 +99,7 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
             domain = Domain([*codes.domain, replace(y, name=target)])
             codes = Codes(domain, np.column_stack([codes.array, y_codes]))
         self._keep(self._solution(codes, target, weights))
+        self._replicate(codes.n_rows)
         return codes
 
     def _learned_codes(self, X: Any, weights: np.ndarray | None) -> Codes:
@@ -117,6 +121,17 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
         self.solution_ = solution
         self.pmf_: JointPMF = solution.pmf
         self.n_iter_ = max(solution.n_iter, 1)
+
+    def _replicate(self, n_rows: int | None = None) -> None:
+        """Fit again to resampled rows, if that was asked for."""
+        self.uncertainty_: Uncertainty | None = None
+        if n := whole_number(self.n_replicates, "n_replicates", 0):
+            if n == 1 or n_rows == 1:
+                what = "replicate" if n == 1 else "sample"
+                raise JointPMFError(f"n_replicates needs more than one {what} to vary: 0 is none")
+            self.uncertainty_ = self.solution_.uncertainty(
+                n, random_state=seed_of(self.random_state), verbose=self.verbose
+            )
 
     def _bins(self, n_rows: float) -> Bins | None:
         if not isinstance(self.bins, str):

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 def _check_can_learn_more(estimator: PMFBase) -> bool:
     """Raise unless the rank is known and rows are fitted, by which an estimator can learn more."""
+    if estimator.n_replicates:
+        raise JointPMFError("partial_fit sees rows once, and n_replicates would see them again")
     if isinstance(estimator.rank, str) or not estimator.is_by_likelihood:
         raise JointPMFError(
             f"partial_fit needs a rank that is a whole number, and the objective 'likelihood', not "
@@ -63,6 +65,9 @@ class PMFEstimator(PMFBase):
         the best optimum again.
     max_iter, tol : int, float, optional
         Budget of iterations, and the improvement below which a fit has converged, as in `fit_rows`.
+    n_replicates : int
+        How often to fit again to resampled rows, by `Solution.uncertainty`, to know how sure the
+        model is; by default not at all.
     random_state : int, RandomState or None
         The same seed gives the same bits.
     verbose : bool
@@ -74,6 +79,8 @@ class PMFEstimator(PMFBase):
         The model, which can be asked anything.
     solution_ : Solution
         How it was found.
+    uncertainty_ : Uncertainty or None
+        The replicates, if there are any.
     domain_ : Domain
         The columns and their levels.
     n_features_in_, feature_names_in_, n_iter_
@@ -184,6 +191,7 @@ class PMFEstimator(PMFBase):
         if not is_missing(self.missing_values):
             raise JointPMFError(f"missing_values does not apply to a {engine} table: leave it out")
         self._keep(self._solution(X, None, sample_weight, self.levels))
+        self._replicate()
         self.domain_ = self.pmf_.domain
         self.feature_names_in_ = np.asarray(self.domain_.names, object)
         self.n_features_in_ = len(self.domain_)

@@ -19,7 +19,7 @@ from jointpmf.estimators.base import (
     renamed,
     seed_of,
 )
-from jointpmf.predict.impute import impute_coded
+from jointpmf.predict.filling import impute_coded
 
 if TYPE_CHECKING:
     from jointpmf.data.binning import Bins

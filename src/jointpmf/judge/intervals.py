@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from jointpmf.errors import JointPMFError, shown
-
-
-def checked_level(level: Any) -> float:
-    """Return how often intervals hold the truth, between 0 and 1, both excluded.
-
-    Examples
-    --------
-    >>> checked_level(0.9)
-    0.9
-    """
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise JointPMFError(f"the level must be between 0 and 1, such as 0.9, not {shown(level)}")
-    return float(level)
+from jointpmf.errors import checked_level as checked_level
 
 
 def interval_columns(
