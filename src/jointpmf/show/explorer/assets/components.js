@@ -13,7 +13,7 @@ class ComponentsView {
       components.length < model.rank ? ` The ${components.length} heaviest of ${model.rank}.` : "";
     byId("components-about").textContent =
       "Given its component, the variables of a row are independent. " +
-      `A column is P(level | component).${some}`;
+      `A column is P(level | component).${some}${this.unclear()}`;
     const lines = shown.flatMap((variable) => [
       [variable, null],
       ...variable.levels.map((_, code) => [variable, code]),
@@ -26,6 +26,13 @@ class ComponentsView {
     this.table.draw(widths, this.head(components), lines.length, line);
   }
 
+  /** Say where the components of replicates may not be those of the model. */
+  unclear() {
+    if (!replicates?.nUnclear) return "";
+    const which = `${replicates.nUnclear} of ${replicates.count} replicates`;
+    return ` Of ${which} it is not clear which component is which.`;
+  }
+
   /** The components that weigh most given the evidence, in their order. */
   heaviest() {
     const all = Array.from(model.weights.keys());
@@ -35,18 +42,20 @@ class ComponentsView {
 
   head(components) {
     const number = { class: "number" };
-    const figures = (title, shares) =>
-      element("tr", {}, lineHead(title), ...shares.map(numberCell));
-    const after = (c) => (posterior.isPossible ? percent(posterior.weights[c]) : "–");
+    const figures = (title, one) =>
+      element("tr", {}, lineHead(title), ...components.map((c) => this.weight(one, c)));
     const heads = components.map((c) => headCell(textElement(model.components[c]), number));
     return [
       element("tr", {}, headCell("component"), ...heads),
-      figures(
-        "weight",
-        components.map((c) => percent(model.weights[c])),
-      ),
-      figures("weight given the evidence", components.map(after)),
+      figures("weight", prior),
+      figures("weight given the evidence", posterior),
     ];
+  }
+
+  weight(one, c) {
+    const cell = numberCell(one.isPossible ? percent(one.weights[c]) : "–");
+    sayInterval(cell, shownInterval(one, ({ weights }) => weights[c]));
+    return cell;
   }
 
   line(variable, code, components) {
@@ -56,16 +65,18 @@ class ComponentsView {
       return element("tr", { class: "of-variable" }, name, rest);
     }
     const cells = components.map((c) =>
-      this.cell(model.factors[(variable.begin + code) * model.rank + c]),
+      this.cell((variable.begin + code) * model.rank + c),
     );
     const name = lineHead(textElement(variable.levels[code]));
     return element("tr", { class: "of-level" }, name, ...cells);
   }
 
-  cell(share) {
+  cell(place) {
+    const share = model.factors[place];
     const cell = numberCell(percent(share));
     cell.classList.add("heat");
     cell.style.setProperty("--t", share);
+    sayInterval(cell, shownInterval(prior, (one) => one.model.factors[place]));
     return cell;
   }
 }

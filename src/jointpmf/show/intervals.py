@@ -1,0 +1,94 @@
+"""Intervals as people are shown them: how sure, how it was found out, and between what numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jointpmf.errors import JointPMFError, shown
+from jointpmf.judge.intervals import interval_columns
+from jointpmf.show.text import count_text
+
+if TYPE_CHECKING:
+    from jointpmf.judge.uncertainty import Uncertainty
+    from jointpmf.pmf import JointPMF
+
+_LEVEL = 0.9
+"""How often an interval that is shown holds the truth."""
+
+_HOW = {
+    "bayesian": "fits to the same rows with random weights (Bayesian bootstrap)",
+    "multinomial": "fits to rows drawn with replacement (bootstrap)",
+    "counts": "fits to tables drawn again from their counts",
+    "model": "fits to tables drawn from the model",
+}
+
+
+class Interval(NamedTuple):
+    """Standard errors, and the ends of intervals; arrays of one shape."""
+
+    se: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def checked_uncertainty(uncertainty: Any, pmf: JointPMF) -> Uncertainty:
+    """Return an uncertainty, if it is one, and of this very model."""
+    from jointpmf.judge.uncertainty import Uncertainty
+
+    if not isinstance(uncertainty, Uncertainty):
+        raise JointPMFError(
+            f"the uncertainty must be what Solution.uncertainty returns, not {shown(uncertainty)}"
+        )
+    own = uncertainty.pmf
+    is_same = own.domain == pmf.domain and own.rank == pmf.rank
+    pairs = zip((own.weights, *own.factors), (pmf.weights, *pmf.factors), strict=False)
+    if not is_same or not all(np.array_equal(first, second) for first, second in pairs):
+        raise JointPMFError("the uncertainty is that of another model")
+    return uncertainty
+
+
+def shown_level() -> float:
+    """Return how often an interval that is shown holds the truth.
+
+    Examples
+    --------
+    >>> shown_level()
+    0.9
+    """
+    return _LEVEL
+
+
+def level_text() -> str:
+    """Return how often intervals hold the truth, for people.
+
+    Examples
+    --------
+    >>> level_text()
+    '90 %'
+    """
+    return f"{100 * _LEVEL:g} %"
+
+
+def how_made(sure: Uncertainty) -> str:
+    """Say from what intervals come.
+
+    Examples
+    --------
+    >>> import jointpmf as jp
+    >>> how_made(jp.fit_rows([["a"], ["b"]], rank=1).uncertainty(n=2, random_state=0))
+    '2 fits to the same rows with random weights (Bayesian bootstrap)'
+    """
+    how = _HOW.get(sure.resampling)
+    if how is None:
+        return f"{count_text(len(sure), 'replicate')} ({sure.resampling})"
+    return f"{len(sure):,} {how}"
+
+
+def intervals(sure: Uncertainty, query: Callable[[JointPMF], np.ndarray]) -> Interval:
+    """Return the standard errors and intervals of the numbers of an array."""
+    estimate, deviations = sure.deviations(query)
+    columns = interval_columns(estimate.values, deviations, _LEVEL)
+    return Interval(*(columns[name].reshape(estimate.shape) for name in Interval._fields))
