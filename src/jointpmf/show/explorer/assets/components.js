@@ -20,7 +20,8 @@ class ComponentsView {
     ]);
     const { clientWidth } = byId("components");
     const first = clamped(0.4 * clientWidth, 130, 220);
-    const width = clamped((clientWidth - first) / components.length, 84, 120);
+    const [least, most] = shownInterval(prior, () => 0) ? [158, 190] : [84, 120];
+    const width = clamped((clientWidth - first) / components.length, least, most);
     const widths = [first, ...components.map(() => width)];
     const line = (k) => this.line(...lines[k], components);
     this.table.draw(widths, this.head(components), lines.length, line);
@@ -53,9 +54,8 @@ class ComponentsView {
   }
 
   weight(one, c) {
-    const cell = numberCell(one.isPossible ? percent(one.weights[c]) : "–");
-    sayInterval(cell, shownInterval(one, ({ weights }) => weights[c]));
-    return cell;
+    const interval = shownInterval(one, ({ weights }) => weights[c]);
+    return this.number(one.isPossible ? percent(one.weights[c]) : "–", interval);
   }
 
   line(variable, code, components) {
@@ -73,10 +73,17 @@ class ComponentsView {
 
   cell(place) {
     const share = model.factors[place];
-    const cell = numberCell(percent(share));
+    const interval = shownInterval(prior, (one) => one.model.factors[place]);
+    const cell = this.number(percent(share), interval);
     cell.classList.add("heat");
     cell.style.setProperty("--t", share);
-    sayInterval(cell, shownInterval(prior, (one) => one.model.factors[place]));
+    return cell;
+  }
+
+  number(text, interval) {
+    const cell = numberCell(text);
+    const between = interval && ` (${rangeText(interval).replace(" %", "")})`;
+    if (between) cell.append(element("span", { class: "between" }, between));
     return cell;
   }
 }

@@ -113,8 +113,13 @@ function drawEvidence() {
   byId("probability").classList.toggle("bad", !isPossible);
   const answer = (one) => Math.exp(one.logProbability);
   const interval = state.evidence.size ? shownInterval(posterior, answer) : null;
-  sayInterval(byId("probability"), interval);
-  write(byId("probability-interval"), interval ? `(${rangeText(interval)})` : "");
+  write(byId("probability-interval"), interval ? `(${likelyRange(interval)})` : "");
+}
+
+/** Between what the probability of the evidence is, which may be very small. */
+function likelyRange([low, high]) {
+  if (high > 1e-4) return rangeText([low, high]);
+  return [low, high].map((end) => probabilityText(Math.log(Math.max(end, 0)))).join(" to ");
 }
 
 function whyNoIntervals() {

@@ -40,8 +40,9 @@ function percent(share) {
 
 /** Between what two probabilities something is; an interval may end where no probability can. */
 function rangeText(interval) {
-  const [low, high] = interval.map((end) => percent(clamped(end, 0, 1)));
-  return `${low.startsWith("<") ? low : low.replace(" %", "")}–${high}`;
+  const [low, high] = interval.map((end) => 100 * clamped(end, 0, 1));
+  const digits = high >= 0.1 ? 1 : 4;
+  return high < 1e-3 ? "<0.001 %" : `${low.toFixed(digits)}–${high.toFixed(digits)} %`;
 }
 
 function points(difference) {
