@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,6 +32,20 @@ class Interval(NamedTuple):
     se: np.ndarray
     low: np.ndarray
     high: np.ndarray
+
+    def part(self, *place: Any) -> Interval:
+        """Return those at a place of the arrays."""
+        return Interval(*(one[place] for one in self))
+
+
+class ProfileIntervals(NamedTuple):
+    """Intervals of bars whose parts are a variable's levels: of the parts, and of their ends.
+
+    Arrays are of shape (levels, bars): the bar of all rows, then one for each component.
+    """
+
+    parts: Interval
+    ends: Interval
 
 
 def checked_uncertainty(uncertainty: Any, pmf: JointPMF) -> Uncertainty:
@@ -85,6 +99,23 @@ def how_made(sure: Uncertainty) -> str:
     if how is None:
         return f"{count_text(len(sure), 'replicate')} ({sure.resampling})"
     return f"{len(sure):,} {how}"
+
+
+def profile_intervals(
+    sure: Uncertainty, names: Iterable[str], components: np.ndarray
+) -> list[ProfileIntervals]:
+    """Return, for each variable, intervals of its distribution overall and in some components."""
+    kept = list(names)
+
+    def bars(pmf: JointPMF) -> list[np.ndarray]:
+        part = pmf.marginal(kept)
+        return [np.column_stack([f @ part.weights, f[:, components]]) for f in part.factors]
+
+    parts = intervals(sure, lambda pmf: np.concatenate(bars(pmf)))
+    ends = intervals(sure, lambda pmf: np.concatenate([one.cumsum(axis=0) for one in bars(pmf)]))
+    stops = np.cumsum([len(one) for one in bars(sure.pmf)]).tolist()
+    places = [slice(*pair) for pair in zip([0, *stops], stops, strict=False)]
+    return [ProfileIntervals(parts.part(place), ends.part(place)) for place in places]
 
 
 def intervals(sure: Uncertainty, query: Callable[[JointPMF], np.ndarray]) -> Interval:

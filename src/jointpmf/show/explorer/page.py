@@ -2,7 +2,8 @@
 
 The page is assets/page.html with the style, the scripts and the model written into it. The numbers
 are float64 as they are, so the page and the library agree; those of replicates are packed, see
-packing.py. Names and levels are data in the page and never markup: see `_json`, and the policy that lets only our own script run.
+packing.py. Names and levels are data in the page and never markup: see `_json`, and the policy that
+lets only our own script run.
 """
 
 from __future__ import annotations
