@@ -18,6 +18,7 @@ LAYERS = [
         "components",
         "mixing",
         "model_file",
+        "tensor_file",
         "evidence",
         "probabilities",
         "most_likely",

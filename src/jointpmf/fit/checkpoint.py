@@ -30,10 +30,10 @@ from jointpmf.data.codes import Codes
 from jointpmf.errors import CheckpointError, JointPMFError, seeded_generator, shown
 from jointpmf.fit.settings import Checkpoint
 from jointpmf.marginals.marginal_set import MarginalSet
-from jointpmf.model_file import header_and_numbers, with_header
 from jointpmf.output import PathLike, atomic_output, reason_of
 from jointpmf.pmf import JointPMF
 from jointpmf.rows.source import digest_of, is_digest, parts_of_domain
+from jointpmf.tensor_file import header_and_numbers, with_header
 
 if TYPE_CHECKING:
     from jointpmf.solvers.loop import Arrays
