@@ -50,16 +50,14 @@ class ProfileIntervals(NamedTuple):
 
 def checked_uncertainty(uncertainty: Any, pmf: JointPMF) -> Uncertainty:
     """Return an uncertainty, if it is one, and of this very model."""
+    from jointpmf.judge.replicate_file import are_same
     from jointpmf.judge.uncertainty import Uncertainty
 
     if not isinstance(uncertainty, Uncertainty):
         raise JointPMFError(
             f"the uncertainty must be what Solution.uncertainty returns, not {shown(uncertainty)}"
         )
-    own = uncertainty.pmf
-    is_same = own.domain == pmf.domain and own.rank == pmf.rank
-    pairs = zip((own.weights, *own.factors), (pmf.weights, *pmf.factors), strict=False)
-    if not is_same or not all(np.array_equal(first, second) for first, second in pairs):
+    if not are_same(uncertainty.pmf, pmf):
         raise JointPMFError("the uncertainty is that of another model")
     return uncertainty
 
@@ -116,6 +114,18 @@ def profile_intervals(
     stops = np.cumsum([len(one) for one in bars(sure.pmf)]).tolist()
     places = [slice(*pair) for pair in zip([0, *stops], stops, strict=False)]
     return [ProfileIntervals(parts.part(place), ends.part(place)) for place in places]
+
+
+def size_intervals(sure: Uncertainty | None) -> Interval | None:
+    """Return those of the components' weights, where the replicates have the same components."""
+    if sure is None or not has_components(sure):
+        return None
+    return intervals(sure, lambda pmf: pmf.weights)
+
+
+def has_components(sure: Uncertainty) -> bool:
+    """Tell whether the replicates have as many components as the model; an average has more."""
+    return sure.weights.shape[1] == sure.pmf.rank
 
 
 def intervals(sure: Uncertainty, query: Callable[[JointPMF], np.ndarray]) -> Interval:

@@ -119,8 +119,9 @@ def _description(pmf: JointPMF, model: str) -> dict[str, Any]:
 
 def _replicates(sure: Uncertainty) -> dict[str, Any]:
     n_unclear = len(sure) - int(sure.is_clear.sum())
-    level = shown_level()
-    return {"count": len(sure), "level": level, "unclear": n_unclear, "how": how_made(sure)}
+    count, rank = sure.weights.shape
+    known = {"count": count, "rank": rank, "unclear": n_unclear}
+    return {**known, "level": shown_level(), "how": how_made(sure)}
 
 
 def _variable(variable: Variable, domain: Domain) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from jointpmf.components import component_titles
 from jointpmf.domain import text_of
 from jointpmf.show.charts import bar, curve_html
 from jointpmf.show.html import Html, element, joined, name_of, paragraph, scroller
-from jointpmf.show.intervals import intervals
+from jointpmf.show.intervals import size_intervals
 from jointpmf.show.report.sureness import error_text
 from jointpmf.show.text import count_text, percent
 
@@ -63,8 +63,8 @@ def _heading(pmf: JointPMF, f: int) -> Html:
 
 def _sizes(found: Findings, order: Sequence[int]) -> Iterator[Html]:
     """Yield the weight of each component as text and as a bar; the largest has the whole width."""
-    weights, sure, n_rows = found.subject.pmf.weights, found.uncertainty, found.n_fitted
-    sizes = None if sure is None else intervals(sure, lambda pmf: pmf.weights)
+    weights, n_rows = found.subject.pmf.weights, found.n_fitted
+    sizes = size_intervals(found.uncertainty)
     most = float((weights if sizes is None else np.maximum(sizes.high, weights)).max())
     for f in order:
         rows = "" if n_rows is None else count_text(round(weights[f] * n_rows), "row")

@@ -22,7 +22,7 @@ from jointpmf.show.html import (
     paragraph,
     scroller,
 )
-from jointpmf.show.intervals import ProfileIntervals, intervals, profile_intervals
+from jointpmf.show.intervals import ProfileIntervals, intervals, profile_intervals, size_intervals
 from jointpmf.show.report.sureness import error_text, interval_text
 from jointpmf.show.text import amount_text, count_text, percent, range_text, shortened
 
@@ -87,8 +87,7 @@ def _sizes(found: Findings, drawn: np.ndarray) -> Html:
     if tally is not None and tally.components.total:
         headings += ["by posterior", "by most likely"]
         columns = [tally.components.by_posterior, tally.components.by_component]
-    sure = found.uncertainty
-    sizes = None if sure is None else intervals(sure, lambda one: one.weights)
+    sizes = size_intervals(found.uncertainty)
     rows = [
         [
             name_of(pmf.component_labels[f]),

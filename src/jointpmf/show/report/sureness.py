@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jointpmf.show.html import Html, element, paragraph
-from jointpmf.show.intervals import how_made, level_text
+from jointpmf.show.intervals import has_components, how_made, level_text
 from jointpmf.show.text import range_text
 
 if TYPE_CHECKING:
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
 def sureness(sure: Uncertainty) -> Iterator[Html]:
     """Yield the section on intervals, with a box that hides them; the page needs no script."""
+    if not has_components(sure):
+        yield paragraph(
+            f"There are {how_made(sure)}, which give intervals to answers of the model. The "
+            "components on this page have none: an average has others than its replicates."
+        )
+        return
     yield paragraph(
         f"Whiskers, and ranges such as 12.3–15.6\N{NO-BREAK SPACE}%, are {level_text()} intervals, "
         "and ± is a standard error: how much numbers would differ had others been in the sample. "

@@ -20,7 +20,7 @@ class ComponentsView {
     ]);
     const { clientWidth } = byId("components");
     const first = clamped(0.4 * clientWidth, 130, 220);
-    const [least, most] = shownInterval(prior, () => 0) ? [158, 190] : [84, 120];
+    const [least, most] = this.interval(prior, () => 0) ? [158, 190] : [84, 120];
     const width = clamped((clientWidth - first) / components.length, least, most);
     const widths = [first, ...components.map(() => width)];
     const line = (k) => this.line(...lines[k], components);
@@ -29,7 +29,7 @@ class ComponentsView {
 
   /** Say where the components of replicates may not be those of the model. */
   unclear() {
-    if (!replicates?.nUnclear) return "";
+    if (!replicates?.hasComponents || !replicates.nUnclear) return "";
     const which = `${replicates.nUnclear} of ${replicates.count} replicates`;
     return ` Of ${which} it is not clear which component is which.`;
   }
@@ -54,7 +54,7 @@ class ComponentsView {
   }
 
   weight(one, c) {
-    const interval = shownInterval(one, ({ weights }) => weights[c]);
+    const interval = this.interval(one, ({ weights }) => weights[c]);
     return this.number(one.isPossible ? percent(one.weights[c]) : "–", interval);
   }
 
@@ -73,11 +73,15 @@ class ComponentsView {
 
   cell(place) {
     const share = model.factors[place];
-    const interval = shownInterval(prior, (one) => one.model.factors[place]);
+    const interval = this.interval(prior, (one) => one.model.factors[place]);
     const cell = this.number(percent(share), interval);
     cell.classList.add("heat");
     cell.style.setProperty("--t", share);
     return cell;
+  }
+
+  interval(one, answer) {
+    return replicates?.hasComponents ? shownInterval(one, answer) : null;
   }
 
   number(text, interval) {

@@ -16,15 +16,16 @@ function intervalFrom(estimate, deviations, level) {
 
 /** The same model from other samples: the reference, which the rest differ from, and the rest. */
 class Replicates {
-  constructor(model, { count, level, unclear, how }, bytes) {
+  constructor(model, { count, rank, level, unclear, how }, bytes) {
     [this.count, this.level, this.nUnclear, this.how] = [count, level, unclear, how];
-    const size = model.weights.length + model.factors.length;
+    this.hasComponents = rank === model.rank; // those of an average are others
+    const size = (1 + model.nLevels) * rank;
     const [low, high] = [1, 2].map((k) => new Float64Array(bytes.buffer, 8 * k * size, size));
     const codes = new Uint16Array(bytes.buffer, 24 * size);
-    this.models = [model.withNumbers(new Float64Array(bytes.buffer, 0, size))];
+    this.models = [model.like(new Float64Array(bytes.buffer, 0, size), rank)];
     for (let k = 0; k < count; k++) {
       const own = codes.subarray(k * size, (k + 1) * size);
-      this.models.push(model.withNumbers(unpacked(own, low, high)));
+      this.models.push(model.like(unpacked(own, low, high), rank));
     }
     this.concluded = new WeakMap();
   }

@@ -26,8 +26,8 @@ class Model {
   }
 
   /** Another model of the same variables. */
-  withNumbers(numbers) {
-    const other = Object.assign(Object.create(Model.prototype), this);
+  like(numbers, rank) {
+    const other = Object.assign(Object.create(Model.prototype), this, { rank });
     other.setNumbers(numbers);
     return other;
   }
