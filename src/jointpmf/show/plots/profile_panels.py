@@ -164,11 +164,18 @@ def _ends(
 
 
 def _draw_errors(ax: Axes, ends: Interval) -> None:
-    """Draw an error bar where each part ends, but for the last; neighbours at other heights."""
+    """Draw an error bar where each part ends, but for the last: above and below the numbers."""
     for k, (low, high) in enumerate(zip(ends.low[:-1], ends.high[:-1], strict=True)):
-        at = np.arange(len(low)) + 0.22 * (k % 3 - 1)
+        at = np.arange(len(low)) + (0.28 if k % 2 else -0.28)
         middle, half = (low + high) / 2, (high - low) / 2
-        ax.errorbar(middle, at, xerr=half, fmt="none", ecolor="black", elinewidth=0.6, capsize=1.2)
+        for width, colour in ((1.5, "white"), (0.7, "black")):  # seen on light and dark parts
+            looks: dict[str, Any] = {
+                "ecolor": colour,
+                "elinewidth": width,
+                "capthick": width,
+                "capsize": 1.6,
+            }
+            ax.errorbar(middle, at, xerr=half, fmt="none", zorder=3, **looks)
 
 
 def _tones(size: int) -> np.ndarray:

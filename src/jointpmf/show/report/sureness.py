@@ -32,7 +32,7 @@ def sureness(sure: Uncertainty) -> Iterator[Html]:
         yield paragraph(
             f"In {n_unclear:,} of these fits it is not clear which component is which.", note=True
         )
-    box = Html('<input type="checkbox" id="intervals" checked>')
+    box = Html('<input type="checkbox" id="intervals" checked/>')
     yield element("p", element("label", box, " Show intervals"), class_="switch")
 
 
