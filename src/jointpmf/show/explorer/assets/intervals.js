@@ -21,10 +21,10 @@ class Replicates {
     this.hasComponents = rank === model.rank; // those of an average are others
     const size = (1 + model.nLevels) * rank;
     const [low, high] = [1, 2].map((k) => new Float64Array(bytes.buffer, 8 * k * size, size));
-    const codes = new Uint16Array(bytes.buffer, 24 * size);
+    const places = new Uint16Array(bytes.buffer, 24 * size);
     this.models = [model.like(new Float64Array(bytes.buffer, 0, size), rank)];
     for (let k = 0; k < count; k++) {
-      const own = codes.subarray(k * size, (k + 1) * size);
+      const own = places.subarray(k * size, (k + 1) * size);
       this.models.push(model.like(unpacked(own, low, high), rank));
     }
     this.concluded = new WeakMap();
@@ -55,7 +55,8 @@ class Replicates {
   }
 }
 
-/** The numbers of one replicate: their roots were put on a grid between two ends (page.py). */
-function unpacked(codes, low, high) {
-  return Float32Array.from(codes, (code, k) => (low[k] + (code / 65535) * (high[k] - low[k])) ** 2);
+/** The numbers of one replicate: their logarithms were put on grids between two ends (packing.py). */
+function unpacked(places, low, high) {
+  const at = (place, k) => Math.exp(low[k] + ((place - 1) / 65534) * (high[k] - low[k]));
+  return Float32Array.from(places, (place, k) => (place ? at(place, k) : 0));
 }
