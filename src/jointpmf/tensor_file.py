@@ -110,6 +110,18 @@ def read_tensors(source: PathLike | BinaryIO, kind: Kind) -> TensorFile:
     return _parsed(content, source, kind)
 
 
+def format_of(path: PathLike) -> str | None:
+    """Return what a file says that it is; None if it says nothing, or can be read only once."""
+    if not os.path.isfile(path):
+        return None
+    try:
+        with open(path, "rb") as file:
+            header = json.loads(_read(file, int.from_bytes(file.read(8), "little")))
+        return str(header["__metadata__"]["format"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
 def _content_of(file: BinaryIO, name: PathLike, kind: Kind) -> bytes:
     """Return the bytes of a file, as many as its header claims or fewer."""
     prefix = file.read(8)

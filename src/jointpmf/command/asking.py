@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,9 +48,21 @@ def query(
     ],
     given: Given = None,
     top: Annotated[int, typer.Option(help="Rows to show, the most likely first.", min=1)] = 40,
+    level: Annotated[
+        float | None,
+        typer.Option(
+            metavar="0.9",
+            help="Show how sure the answer is: standard errors, and intervals that hold the truth "
+            "this often. It needs the replicates that fit --replicates 200 writes.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print the distribution of some variables, given what is known of others."""
+    """Print the distribution of some variables, given what is known of others.
+
+    With --level, how sure that is: jointpmf query survey.safetensors --of vote --level 0.9
+    """
     from jointpmf.command.printing import Answer
 
     pmf = read_pmf(model)
@@ -60,6 +72,10 @@ def query(
         if name in evidence:
             raise JointPMFError(f"{name!r} is both asked for and given")
     answer = Answer(pmf.condition(evidence).marginal(of), evidence)
+    if level is not None:
+        from jointpmf.command.sureness import errors_of
+
+        answer = answer._replace(errors=errors_of(answer, pmf, model, level))
     if as_json:
         print_json(answer.for_json())
     else:
@@ -268,24 +284,30 @@ def _strategies(pmf: JointPMF, known: Sequence[str], strategy: str) -> dict[str,
 
 
 def info(model: Model, as_json: Json = False) -> None:
-    """Show what a model is about: its variables, their levels, its rank, how it was fitted."""
-    from jointpmf.command.printing import domain_table, plain_table, variable_for_json
+    """Show what a model is about: its variables, their levels, its rank, how it was fitted.
 
-    found = read_model(model)
+    Of a file of replicates, also how many there are and how the data were resampled.
+    """
+    from jointpmf.command.printing import domain_table, plain_table, variable_for_json
+    from jointpmf.command.sureness import replicates_in
+
+    found, replicates = replicates_in(model) or (read_model(model), None)
     if as_json:
         content = {
             "rank": len(found.weights),
             "components": found.component_names,
             "variables": [variable_for_json(variable) for variable in found.domain],
             "about": found.about,
+            **({} if replicates is None else {"replicates": replicates}),
         }
         print_json(content)
         return
     where = console()
     where.print(domain_table(found.domain))
-    table = plain_table("fitted", "")
-    for key, text in (found.about or {"rank": str(len(found.weights))}).items():
-        table.add_row(key, Text(text))
+    table = plain_table("fitted" if replicates is None else "replicates", "")
+    topics: Mapping[str, Any] = replicates or found.about or {"rank": len(found.weights)}
+    for key, fact in topics.items():
+        table.add_row(key, Text(str(fact)))
     if found.component_names is not None:
         table.add_row("components", Text(", ".join(found.component_names)))
     where.print()

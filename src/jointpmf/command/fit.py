@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +23,7 @@ from jointpmf.rows.source import Table
 
 if TYPE_CHECKING:
     from jointpmf.command.fitting import Columns, Limits
+    from jointpmf.command.replicating import Replicating
     from jointpmf.judge.curve import RankCurve
     from jointpmf.rows.reading import FileReading
 
@@ -48,14 +49,15 @@ def fit_table(
     search: jp.Search,
     columns: Columns,
     limits: Limits,
+    replicating: Replicating,
 ) -> Fitted:
-    """Return the fit to a table of rows on disk."""
+    """Return the fit to a table of rows on disk, which stays open for the replicates."""
     room = _room(limits)
 
     def fit(watch: FitWatch) -> jp.Solution:
-        with _opened(path, columns, room) as reading:
-            options = _options(limits, watch)
-            return jp.fit_rows(reading, rank, objective=objective, search=search, **options)
+        reading = replicating.held.enter_context(_opened(path, columns, room, replicating))
+        options = _options(limits, watch)
+        return jp.fit_rows(reading, rank, objective=objective, search=search, **options)
 
     method = "marginals" if isinstance(objective, jp.Coupled) else "likelihood"
     return _fitted(fit, method, limits.seed)
@@ -69,6 +71,7 @@ def fit_by_criterion(
     search: jp.Search,
     columns: Columns,
     limits: Limits,
+    replicating: Replicating,
 ) -> Fitted:
     """Return the fit of the rank that a criterion chooses, and how well each rank does."""
     room = _room(limits)
@@ -77,16 +80,18 @@ def fit_by_criterion(
     def fit(watch: FitWatch) -> jp.Solution:
         options = _options(limits, watch) | {"objective": objective, "search": search}
         del options["checkpoint"]
-        with _opened(path, columns, room) as reading, _in_memory(reading, room) as table:
-            options["sample_weight"] = table.weights
-            try:
-                for curve in climbing_curves(table.codes, criterion, ranks, **options):
-                    curves.append(curve)
-            except KeyboardInterrupt:
-                if not curves:
-                    raise
-                return curves[-1][curves[-1].rank].stopped()
-            return curves[-1][curves[-1].rank]
+        held = replicating.held
+        reading = held.enter_context(_opened(path, columns, room, replicating))
+        table = held.enter_context(_in_memory(reading, room))
+        options["sample_weight"] = table.weights
+        try:
+            for curve in climbing_curves(table.codes, criterion, ranks, **options):
+                curves.append(curve)
+        except KeyboardInterrupt:
+            if not curves:
+                raise
+            return curves[-1][curves[-1].rank].stopped()
+        return replace(curves[-1][curves[-1].rank], reopen=lambda: nullcontext(table))
 
     found = _fitted(fit, "likelihood", limits.seed)
     about = found.about | {"criterion": criterion}
@@ -101,13 +106,16 @@ def _room(limits: Limits) -> Room:
 
 
 @contextmanager
-def _opened(path: str, columns: Columns, room: Room) -> Iterator[FileReading]:
+def _opened(
+    path: str, columns: Columns, room: Room, replicating: Replicating
+) -> Iterator[FileReading]:
     """Give a table of rows on disk."""
-    only, drop = columns.only or (), columns.drop or ()
+    only, drop = columns.only or (), [*(columns.drop or ()), *replicating.left_out(columns)]
     files = jp.Files(path, columns.missing or (), only, drop, room.memory, columns.weights)
     bins, levels = partial(bins_of, columns.bins or ()), partial(levels_of, columns.levels or ())
     with opened_files(files, None, bins, levels) as reading:
         domain_to_json(reading.domain)  # raises now if the model could not be written
+        replicating.read_labels(reading)
         yield reading
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -167,6 +168,46 @@ class Limits:
     seed: Seed = 0
 
 
+@dataclass(frozen=True)
+class Sample:
+    """How often the data are resampled, and how they were drawn."""
+
+    replicates: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Fit again to this many resamples of the data, such as 200, and write these "
+            "models beside MODEL; query --level 0.9 then says how sure answers are.",
+            min=2,
+            show_default=False,
+        ),
+    ] = None
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A column that says which rows were drawn together, such as a school; it is not a "
+            "variable of the model, unless --only names it. For --replicates.",
+            show_default=False,
+        ),
+    ] = None
+    strata: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A column that says which parts of the population were drawn from separately, as "
+            "--groups does.",
+            show_default=False,
+        ),
+    ] = None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns that were named, by what they say."""
+        named = {"groups": self.groups, "strata": self.strata}
+        return {what: name for what, name in named.items() if name is not None}
+
+
 @grouped
 def fit(
     *,
@@ -209,6 +250,7 @@ def fit(
             show_default="chosen with --rank auto and for tables, else 0",
         ),
     ] = None,
+    sample: Sample,
     limits: Limits,
     as_json: Json = False,
 ) -> int:
@@ -217,40 +259,54 @@ def fit(
     Without --rank the model is the best for prediction; to read its components, use --classes.
     Ctrl-C writes the best model so far. Files may be larger than memory, for instance with
     jointpmf fit rows.parquet -o model.safetensors --rank 5 --memory 1GB
+
+    To know how sure answers are, for instance with the rows of each school drawn together:
+    jointpmf fit pupils.csv -o model.safetensors --replicates 200 --groups school
     """
     from jointpmf.command.fit import fit_by_criterion, fit_published, fit_table
+    from jointpmf.command.replicating import Replicating, check_sample
     from jointpmf.fit.settings import Coupled, Likelihood, Search
 
     check_place(output)
+    check_sample(sample, output)
     check_choice(method, "method", ("likelihood", "marginals"))
     criterion, is_published = components.chosen_by, marginals or _is_list(data)
-    if is_published and _for_rows(components, columns, limits):
+    if is_published and _for_rows(components, columns, sample, limits):
         raise JointPMFError(
-            "--bins, --levels, --only, --drop, --weights, --criterion, --starts and --memory "
-            "belong to rows, not to --marginals"
+            "--bins, --levels, --only, --drop, --weights, --groups, --strata, --criterion, "
+            "--starts and --memory belong to rows, not to --marginals"
         )
     _check_together(components, method, smoothing, limits)
     ranks, rank = components.asked()
     objective, search = Likelihood(smoothing), Search(n_starts=components.starts)
-    if is_published:
-        fitted = fit_published(data, rank, smoothing, columns, limits)
-    elif criterion is not None:
-        fitted = fit_by_criterion(
-            _one_table(data), criterion, ranks, objective, search, columns, limits
-        )
-    else:
-        learned = objective if method == "likelihood" else Coupled(order)
-        fitted = fit_table(_one_table(data), rank, learned, search, columns, limits)
-    put_model(output, fitted.solution.pmf, fitted.about)
-    is_hinted = components.rank is None and fitted.about["method"] == "likelihood"
-    _say_how_it_went(fitted, output, is_hinted and criterion is None, as_json)
+    is_hinted = components.rank is None and method == "likelihood" and not is_published
+    with ExitStack() as held:
+        replicating = Replicating(sample, limits.seed, held)
+        of_rows = (search, columns, limits, replicating)
+        if is_published:
+            fitted = fit_published(data, rank, smoothing, columns, limits)
+        elif criterion is not None:
+            fitted = fit_by_criterion(_one_table(data), criterion, ranks, objective, *of_rows)
+        else:
+            learned = objective if method == "likelihood" else Coupled(order)
+            fitted = fit_table(_one_table(data), rank, learned, *of_rows)
+        put_model(output, fitted.solution.pmf, fitted.about)
+        if not as_json:
+            _say_how_it_went(fitted, output, is_hinted and criterion is None)
+        made = replicating.put(fitted.solution, output)
+    if as_json:
+        print_json(_for_json(fitted, output, made), console(stderr=output == "-"))
+    elif made is not None:
+        sentence = f"{made['number']} replicates written to {made['file']}."
+        console().print(Text(sentence), soft_wrap=True)
     return 0 if fitted.is_finished else NOT_CONVERGED
 
 
-def _for_rows(components: Components, columns: Columns, limits: Limits) -> bool:
+def _for_rows(components: Components, columns: Columns, sample: Sample, limits: Limits) -> bool:
     """Tell whether something was asked for that only rows can do."""
     asked = (columns.bins, columns.levels, columns.only, columns.drop, columns.weights)
-    return any(asked) or bool(limits.memory) or bool(components.chosen_by or components.starts)
+    more = (sample.columns, limits.memory, components.chosen_by, components.starts)
+    return any(asked) or any(more)
 
 
 def _check_together(
@@ -284,25 +340,27 @@ def _one_table(data: Sequence[str]) -> str:
     return data[0]
 
 
-def _say_how_it_went(fitted: Fitted, output: str, is_hinted: bool, as_json: bool) -> None:
+def _for_json(fitted: Fitted, output: str, replicates: dict[str, Any] | None) -> dict[str, Any]:
+    solution, curve = fitted.solution, fitted.curve
+    return {
+        "model": output,
+        "status": solution.status.name,
+        "converged": fitted.is_finished,
+        "objective": solution.objective,
+        "rank": solution.pmf.rank,
+        "starts": solution.n_starts,
+        "agreed": solution.n_agreed,
+        "curve": None if curve is None else curve.to_frame().to_dicts(),
+        "variables": solution.pmf.domain.names,
+        "about": fitted.about,
+        "replicates": replicates,
+    }
+
+
+def _say_how_it_went(fitted: Fitted, output: str, is_hinted: bool) -> None:
     where = console(stderr=output == "-")
     solution, about, curve = fitted.solution, fitted.about, fitted.curve
     pmf = solution.pmf
-    if as_json:
-        content = {
-            "model": output,
-            "status": solution.status.name,
-            "converged": fitted.is_finished,
-            "objective": solution.objective,
-            "rank": pmf.rank,
-            "starts": solution.n_starts,
-            "agreed": solution.n_agreed,
-            "curve": None if curve is None else curve.to_frame().to_dicts(),
-            "variables": pmf.domain.names,
-            "about": about,
-        }
-        print_json(content, where)
-        return
     if curve is not None:
         where.print(Text(str(curve)))
     where.print(solution.status.value, style=None if fitted.is_finished else "yellow")

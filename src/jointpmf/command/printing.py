@@ -21,6 +21,9 @@ from jointpmf.show.text import percent
 _BAR_WIDTH = 30
 """Characters of the longest bar."""
 
+_BESIDE_BAR = 66
+"""Characters of a line that names and numbers need, beside a bar that has to be shorter."""
+
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 _MAX_COLUMNS = 8
@@ -64,12 +67,28 @@ def bar(share: float, width: int = _BAR_WIDTH) -> str:
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
+class Errors(NamedTuple):
+    """How sure some numbers are: an entry for each of them."""
+
+    level: float
+    """How often the intervals hold the truth."""
+    se: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+
+    def for_json(self, place: int) -> dict[str, float]:
+        """Return what is known of one number as a plain object."""
+        return {"se": self.se[place], "low": self.low[place], "high": self.high[place]}
+
+
 class Answer(NamedTuple):
     """What a query gives: the joint table of what was asked, and what was given."""
 
     pmf: JointPMF
     """Over the variables that were asked for, in the order asked."""
     given: Mapping[str, Sequence[Any]]
+    errors: Errors | None = None
+    """Of each cell in the order of `rows`, and of the mean if there is one."""
 
     @property
     def title(self) -> str:
@@ -108,25 +127,45 @@ class Answer(NamedTuple):
         }
         if moments := self.moments():
             found["mean"], found["standard_deviation"] = moments
+        if self.errors is not None:
+            found["level"] = self.errors.level
+            for place, cell in enumerate(found["distribution"]):
+                cell |= self.errors.for_json(place)
+            if moments:
+                found["mean_error"] = self.errors.for_json(-1)
         return found
 
     def show(self, console: Console, top: int) -> None:
         """Print it as a table."""
-        console.print(Text(self.title, style="bold"))
-        domain = self.pmf.domain
-        if len(domain) == 2 and domain.sizes[1] <= _MAX_COLUMNS and domain.sizes[0] <= top:
+        console.print(self._heading())
+        domain, errors = self.pmf.domain, self.errors
+        is_small = len(domain) == 2 and domain.sizes[1] <= _MAX_COLUMNS and domain.sizes[0] <= top
+        if is_small and errors is None:
             console.print(self._crossed())
             return
         rows = list(self.rows())
+        order = list(range(len(rows)))
         if len(domain) > 1 or len(rows) > top:
-            rows = sorted(rows, key=lambda row: -row[1])
-        console.print(_bar_table(domain.names, rows[:top]))
+            order.sort(key=lambda place: -rows[place][1])
+        shown = [rows[place] for place in order[:top]]
+        if errors is None:
+            console.print(_bar_table(domain.names, shown))
+        else:
+            width = min(_BAR_WIDTH, max(8, console.width - _BESIDE_BAR))
+            console.print(_error_table(domain.names, shown, errors, order, width))
         if len(rows) > top:
-            rest = sum(share for _, share in rows[top:])
+            rest = sum(rows[place][1] for place in order[top:])
             console.print(f"… and {len(rows) - top} less likely ones, {rest:.1%} together (--top)")
         if moments := self.moments():
             mean, deviation = moments
-            console.print(f"mean {mean:.4g}, standard deviation {deviation:.4g}")
+            between = "" if errors is None else f" ({errors.low[-1]:.4g} to {errors.high[-1]:.4g})"
+            console.print(f"mean {mean:.4g}{between}, standard deviation {deviation:.4g}")
+
+    def _heading(self) -> Text:
+        title = Text(self.title, style="bold")
+        if self.errors is not None:
+            title.append(f"; from low to high: {100 * self.errors.level:g} %", style="not bold dim")
+        return title
 
     def _crossed(self) -> Table:
         first, second = self.pmf.domain
@@ -158,6 +197,32 @@ def _bar_table(names: Iterable[str], rows: Sequence[tuple[tuple[Any, ...], float
     for levels, share in rows:
         cells = [Text(text_of(level)) for level in levels]
         table.add_row(*cells, percent(share), Text(bar(share / most), style="cyan"))
+    return table
+
+
+def _error_table(
+    names: Iterable[str],
+    rows: Sequence[tuple[tuple[Any, ...], float]],
+    errors: Errors,
+    places: Sequence[int],
+    width: int,
+) -> Table:
+    """Return rows with how sure they are; bars are solid up to the low end, and light to the high.
+
+    `places` says where in `errors` each row is, and `width` how long the longest bar is.
+    """
+    table = plain_table(*names)
+    for heading in ("probability", "se", "low", "high"):
+        table.add_column(heading, justify="right")
+    table.add_column("")
+    most = max(errors.high[place] for place in places[: len(rows)]) or 1.0
+    for (levels, share), place in zip(rows, places, strict=False):
+        low, high = errors.low[place], errors.high[place]
+        solid = bar(max(low, 0.0) / most, width)
+        light = "░" * (round(width * high / most) - len(solid))
+        cells = [Text(text_of(level)) for level in levels]
+        numbers = map(percent, (share, errors.se[place], low, high))
+        table.add_row(*cells, *numbers, Text(solid + light, style="cyan"))
     return table
 
 

@@ -17,7 +17,7 @@ from jointpmf.model_file import domain_to_json, model_in, model_tensors
 from jointpmf.output import PathLike, atomic_output
 from jointpmf.pmf import JointPMF
 from jointpmf.point import Point, columns_of_one
-from jointpmf.tensor_file import Kind, TensorFile, file_bytes, read_tensors
+from jointpmf.tensor_file import Kind, TensorFile, file_bytes, format_of, read_tensors
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
@@ -63,6 +63,11 @@ def replicates_path(model: PathLike) -> Path:
     path = Path(model)
     stem = path.stem if path.suffix == ".safetensors" else path.name
     return path.with_name(f"{stem}.replicates.safetensors")
+
+
+def is_of_replicates(path: PathLike) -> bool:
+    """Tell whether a file on disk says that it holds replicates."""
+    return format_of(path) == _KIND.format
 
 
 def write_replicates(path: PathLike, uncertainty: Uncertainty | Replicates) -> None:

@@ -1,0 +1,50 @@
+"""How sure an answer is, by the replicates that lie beside a model file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jointpmf.command.printing import Answer, Errors
+from jointpmf.components import means_component
+from jointpmf.errors import JointPMFError
+from jointpmf.judge.intervals import checked_level
+from jointpmf.judge.replicate_file import is_of_replicates, read_beside, read_replicates
+from jointpmf.judge.uncertainty import Uncertainty
+from jointpmf.model_file import ModelFile
+
+if TYPE_CHECKING:
+    from jointpmf.pmf import JointPMF
+
+
+def errors_of(answer: Answer, pmf: JointPMF, model: str, level: float) -> Errors:
+    """Return how sure the cells of an answer are, and last its mean if it has one."""
+    checked_level(level)
+    if model == "-":
+        raise JointPMFError("replicates lie beside a model file: give its path, not -")
+    sure = Uncertainty(*read_beside(model, pmf))
+    names, mean = answer.pmf.domain.names, answer.moments()
+
+    def query(one: JointPMF) -> np.ndarray:
+        shares = one.condition(answer.given).marginal(names).table()
+        return shares.ravel() if mean is None else np.append(shares, shares @ values)
+
+    values = np.array(answer.pmf.domain.variables[0].values)
+    if any(means_component(name, pmf.domain) for name in (*names, *answer.given)):
+        sure.sizes(level)  # warns if it is not clear which component is which
+    frame = sure.interval(query, level)
+    columns = (frame[column].to_list() for column in ("se", "low", "high"))
+    return Errors(level, *columns)
+
+
+def replicates_in(path: str) -> tuple[ModelFile, dict[str, Any]] | None:
+    """Return the model of a file of replicates, and what is known of them; None for others."""
+    if not is_of_replicates(path):
+        return None
+    found = read_replicates(path)
+    pmf, (number, rank) = found.pmf, found.weights.shape
+    clear = int(found.is_clear.sum())
+    about = {"number": number, "resampling": found.resampling, "rank": rank, "clear": clear}
+    model = ModelFile(pmf.domain, pmf.weights, list(pmf.factors), pmf.component_names, {})
+    return model, about
