@@ -415,6 +415,18 @@ class TestReport:
         assert "interval" not in body
         assert "<input" not in body
 
+    def test_bars_of_many_levels_have_none_but_the_table_does(self, tmp_path):
+        sure = made_up(5, domain=jp.Domain.of_sizes([8, 9]))
+        fit = jp.Solution(sure.pmf, jp.Status.CONVERGED, 1.0, [])
+        fit.report(tmp_path / "fit.html", uncertainty=sure)
+        content = (tmp_path / "fit.html").read_text()
+        assert [len(one) for one in whiskers_in(content, "stacked")] == [7, 7, 7, 0, 0, 0]
+        low, high = ends_in(sure.profiles(["x1"]))[-1]
+        assert f'<span class="interval">({range_text(low, high)})</span>' in content
+        figure = plots.profiles(sure.pmf, uncertainty=sure)
+        assert [len(ax.collections) for ax in figure.axes] == [14, 0]
+        plt.close("all")
+
     def test_an_average_says_why_it_has_none(self, tmp_path):
         sure = made_up(5, rank=2, own_rank=4)
         fit = jp.Solution(sure.pmf, jp.Status.CONVERGED, 1.0, [], n_averaged=2)

@@ -90,7 +90,8 @@ def how_made(sure: Uncertainty) -> str:
     Examples
     --------
     >>> import jointpmf as jp
-    >>> how_made(jp.fit_rows([["a"], ["b"]], rank=1).uncertainty(n=2, random_state=0))
+    >>> rows = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 1, random_state=0).sample(99)
+    >>> how_made(jp.fit_rows(rows, rank=1).uncertainty(n=2, random_state=0))
     '2 fits to the same rows with random weights (Bayesian bootstrap)'
     """
     how = _HOW.get(sure.resampling)

@@ -61,7 +61,7 @@ def profiles(
         Where to draw; by default in a new figure that has room for all panels.
     uncertainty : Uncertainty, optional
         What `Solution.uncertainty` returned for this model: error bars then show where the end of
-        each part may lie, in 90 % intervals.
+        each part may lie, in 90 % intervals; those of more than eight levels have none.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def profiles(
             factor = part.factors[n]
             shares = np.column_stack([factor @ part.weights, factor[:, drawn]])
             parts = _draw(ax, variable, shares)
-            if known:
+            if known and variable.size <= _MOST_NAMED:  # more would lie on each other
                 _draw_errors(ax, known[n])
             if not is_shared:
                 _legend(ax, variable, parts)

@@ -111,7 +111,11 @@ def _pictures(found: Findings, drawn: np.ndarray) -> Iterator[Html]:
     yield paragraph(
         "For each variable, how its levels are spread in each component, from the first level "
         "(faint) to the last (strong)."
-        + ("" if sure is None else " Whiskers show where the end of a part may lie.")
+        + (
+            ""
+            if sure is None
+            else f" Whiskers show where the end of a part may lie, of up to {_MOST_NAMED} levels."
+        )
     )
     if is_shared:
         yield _levels(variables[0])
@@ -163,6 +167,8 @@ def _bar(variable: Variable, shares: np.ndarray, known: ProfileIntervals | None,
     _, low, high = known.parts.part(slice(None), k)
     between = map(range_text, low, high)
     said = [f"{one} ({ends})" for one, ends in zip(said, between, strict=True)]
+    if variable.size > _MOST_NAMED:  # they would lie on each other
+        return stacked(shares.tolist(), said)
     _, low, high = known.ends.part(slice(None, -1), k)  # the last part ends where the bar does
     return stacked(shares.tolist(), said, zip(low, high, strict=True))
 

@@ -55,7 +55,7 @@ class Replicates {
   }
 }
 
-/** The numbers of one replicate: their logarithms were put on grids between two ends (packing.py). */
+/** The numbers of one replicate, from places on grids of their logarithms (packing.py). */
 function unpacked(places, low, high) {
   const at = (place, k) => Math.exp(low[k] + ((place - 1) / 65534) * (high[k] - low[k]));
   return Float32Array.from(places, (place, k) => (place ? at(place, k) : 0));

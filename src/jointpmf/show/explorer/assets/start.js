@@ -108,7 +108,8 @@ function startIntervals() {
   if (!replicates) return;
   const [label, box] = [byId("intervals-label"), byId("intervals")];
   label.hidden = false;
-  label.title = `Intervals that hold the truth in ${replicates.levelText} of samples: ${replicates.how}`;
+  const { levelText, how } = replicates;
+  label.title = `Intervals that hold the truth in ${levelText} of samples, from ${how}`;
   box.checked = withMemory((memory) => memory.getItem("jointpmf-intervals")) !== "hidden";
   box.addEventListener("change", () => {
     withMemory((memory) => memory.setItem("jointpmf-intervals", box.checked ? "shown" : "hidden"));
