@@ -439,12 +439,16 @@ class JointPMF(RowQueries):
         )
 
     def explore(
-        self, path: str | os.PathLike[str], model: str | os.PathLike[str] | None = None
+        self,
+        path: str | os.PathLike[str],
+        model: str | os.PathLike[str] | None = None,
+        uncertainty: Any = None,
     ) -> None:
         """Write an HTML page to `path` that answers queries by clicks, in any browser.
 
         The page shows its queries as Python code, which reads the model from the file `model`; by
-        default that is `path` with the suffix .safetensors.
+        default that is `path` with the suffix .safetensors. With an `uncertainty`, which
+        `Solution.uncertainty` returns, every bar has a whisker: its 90 % interval.
 
         Examples
         --------
@@ -457,7 +461,7 @@ class JointPMF(RowQueries):
         """
         from jointpmf.show.explorer.page import write_page
 
-        write_page(path, self, model)
+        write_page(path, self, model, uncertainty)
 
 
 def load(path: str | os.PathLike[str]) -> JointPMF:

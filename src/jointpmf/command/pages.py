@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jointpmf.command.console import console, say
+from jointpmf.command.console import console, say, warn
 from jointpmf.command.models import check_replaces_nothing, check_stdin, read_model, read_pmf
 from jointpmf.command.options import (
     Data,
@@ -25,6 +26,10 @@ from jointpmf.command.options import (
 )
 from jointpmf.errors import JointPMFError
 
+if TYPE_CHECKING:
+    from jointpmf.judge.uncertainty import Uncertainty
+    from jointpmf.pmf import JointPMF
+
 
 def explore(
     model: Model,
@@ -34,7 +39,8 @@ def explore(
 ) -> None:
     """Write one HTML page in which the model answers clicks; it needs no network.
 
-    The page holds the whole model: whoever has the page has the model.
+    The page holds the whole model: whoever has the page has the model. Bars have whiskers if there
+    are replicates beside the model, which fit --replicates writes.
     """
     from jointpmf.show.explorer.page import page_bytes
 
@@ -43,7 +49,8 @@ def explore(
     # pages are shared: they should not tell where files are on this machine
     name = os.path.basename(source) if os.path.isabs(source) else source
     _check_page(output, is_opened, {"model": model})
-    content = page_bytes(read_pmf(model), name)
+    pmf = read_pmf(model)
+    content = page_bytes(pmf, name, _replicates(model, pmf))
     _put_page(content, output, {"output": output}, f"Written to {output}.", as_json, is_opened)
 
 
@@ -69,7 +76,8 @@ def report(
     """Write one HTML page on a model and the table it was fitted to, for a colleague to read.
 
     It says what was fitted, how many cells are missing, whether the fit converged and is unique,
-    how well it fits, what its components are, and what to watch out for. It holds no rows.
+    how well it fits, what its components are, and what to watch out for. It holds no rows. Bars
+    have whiskers if there are replicates beside the model, which fit --replicates writes.
     """
     from jointpmf.command.arguments import ranks_of
     from jointpmf.command.report import findings_in
@@ -85,11 +93,26 @@ def report(
     subject = Subject.of_file(read_model(model))
     is_shown = console(stderr=True).is_terminal
     found = findings_in(subject, data, missing or [], unknown, asked, seed, is_shown, weights)
+    found = replace(found, uncertainty=_replicates(model, subject.pmf))
     content = report_bytes(found, os.path.splitext(os.path.basename(source))[0])
     rows = None if found.tally is None else found.tally.n_rows
     said = {"output": output, "rows": rows, "warnings": found.warnings}
     warned = f"{len(found.warnings) or 'nothing'} to watch out for"
     _put_page(content, output, said, f"Written to {output}; {warned}.", as_json, is_opened)
+
+
+def _replicates(model: str, pmf: JointPMF) -> Uncertainty | None:
+    """Return the replicates beside a model's file; None, which is said, if they are of no use."""
+    from jointpmf.judge.replicate_file import read_beside, replicates_path
+    from jointpmf.judge.uncertainty import Uncertainty
+
+    if model == "-" or not os.path.exists(replicates_path(model)):
+        return None
+    try:
+        return Uncertainty(*read_beside(model, pmf))
+    except JointPMFError as error:
+        warn(f"{error}; no intervals are shown")
+        return None
 
 
 def _source(model: str) -> str:

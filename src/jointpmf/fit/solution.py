@@ -282,6 +282,7 @@ class Solution:
         table: Any = None,
         curve: Any = None,
         sample_weight: Any = None,
+        uncertainty: Uncertainty | None = None,
     ) -> None:
         """Write one HTML page on the fit that a colleague can read; any browser opens it.
 
@@ -298,6 +299,8 @@ class Solution:
             What `choose_rank` returned.
         sample_weight : array of shape (rows,), optional
             What each row of the table counts for, as in the fit.
+        uncertainty : Uncertainty, optional
+            What `uncertainty` returned; bars and components then have 90 % intervals.
 
         Examples
         --------
@@ -312,7 +315,7 @@ class Solution:
         """
         from jointpmf.show.report.page import write_report
 
-        write_report(path, self, table, curve, sample_weight)
+        write_report(path, self, table, curve, sample_weight, uncertainty)
 
     def uncertainty(
         self,

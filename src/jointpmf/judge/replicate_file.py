@@ -181,11 +181,21 @@ def read_beside(model: PathLike, pmf: JointPMF) -> Replicates:
             "jointpmf fit --replicates 200, or with solution.uncertainty(200).save(…)"
         )
     found = read_replicates(path)
-    if not _are_same(found.pmf, pmf):
+    if not are_same(found.pmf, pmf):
         raise JointPMFError(f"the replicates in {path} are of another model than {model}")
     return found._replace(pmf=pmf, reference=_named_like(pmf, found.reference))
 
 
-def _are_same(one: JointPMF, other: JointPMF) -> bool:
+def are_same(one: JointPMF, other: JointPMF) -> bool:
+    """Tell whether two models have the same variables and numbers, whatever components are called.
+
+    Examples
+    --------
+    >>> from jointpmf.domain import Domain
+    >>> from jointpmf.pmf import random_pmf
+    >>> first, second = (random_pmf(Domain.of_sizes([2]), rank=1, random_state=k) for k in (0, 1))
+    >>> are_same(first, first), are_same(first, second)
+    (True, False)
+    """
     pairs = zip((one.weights, *one.factors), (other.weights, *other.factors), strict=True)
     return one.domain == other.domain and all(np.array_equal(a, b) for a, b in pairs)

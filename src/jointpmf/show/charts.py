@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jointpmf.judge.rank_text import curve_sentences
 from jointpmf.judge.text import share_text
 from jointpmf.show.html import Html, element, escaped, html_table, joined
-from jointpmf.show.text import number_text, percent, shortened
+from jointpmf.show.text import number_text
 
 if TYPE_CHECKING:
     from jointpmf.judge.curve import RankCurve, RankScore
@@ -24,40 +24,74 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 26, 38
 """A chart and its margins, in units of the drawing, which are about pixels."""
 
 
-def bar(share: float) -> Html:
+def bar(share: float, interval: tuple[float, float] | None = None) -> Html:
     """Return a bar that is this part of its width long; the number beside it says the same.
+
+    A whisker goes from end to end of the interval.
 
     Examples
     --------
     >>> 'width="25"' in bar(0.25)
     True
     """
-    length = 100 * min(max(share, 0.0), 1.0) if math.isfinite(share) else 0.0
+    length = 100 * _within(share) if math.isfinite(share) else 0.0
+    whisker = _whiskers([interval] if interval else [], lanes=[5], cap=3.5)
     return Html(
         '<svg class="bar" width="100" height="10" viewBox="0 0 100 10" '
         'preserveAspectRatio="none" aria-hidden="true">'
         '<rect class="rail" width="100" height="10" fill="currentColor" fill-opacity=".1"/>'
         f'<rect class="length" width="{length:.4g}" height="10" fill="currentColor" '
-        'fill-opacity=".55"/></svg>'
+        f'fill-opacity=".55"/>{whisker}</svg>'
     )
 
 
-def stacked(shares: Sequence[float], texts: Sequence[str]) -> Html:
+def _within(share: float) -> float:
+    return min(max(share, 0.0), 1.0)
+
+
+def _whiskers(intervals: Iterable[tuple[float, float]], lanes: Sequence[float], cap: float) -> str:
+    """Return lines across a bar that is 10 high, each with a stroke at both ends.
+
+    A whisker goes to the first lane, which is so far from the top, where none is in its way.
+    """
+    free, paths = [0.0] * len(lanes), []
+    for pair in intervals:
+        low, high = (100 * _within(one) for one in pair)
+        lane = next((k for k, end in enumerate(free) if end <= low), free.index(min(free)))
+        free[lane], at = high + 1, lanes[lane]
+        cross = f"{at - cap:g}V{at + cap:g}"
+        paths.append(f"M{low:.4g} {cross}M{low:.4g} {at:g}H{high:.4g}M{high:.4g} {cross}")
+    if not paths:
+        return ""
+    return (
+        f'<path class="whisker" d="{"".join(paths)}" fill="none" stroke="currentColor" '
+        'vector-effect="non-scaling-stroke"/>'
+    )
+
+
+def stacked(
+    shares: Sequence[float],
+    texts: Sequence[str],
+    ends: Iterable[tuple[float, float]] = (),
+) -> Html:
     """Return a distribution as one bar of parts, from light to dark, each with its text to hover.
+
+    A whisker shows between what numbers a part may end.
 
     Examples
     --------
-    >>> stacked([0.25, 0.75], ["no", "yes"]).count("<rect")
+    >>> stacked([0.25, 0.75], ["no: 25 %", "yes: 75 %"]).count("<rect")
     2
     """
     begin, parts = 0.0, []
     for k, (share, text) in enumerate(zip(shares, texts, strict=True)):
-        said = element("title", f"{shortened(text)}: {percent(share)}")
+        said = element("title", text)
         parts.append(
             f'<rect x="{100 * begin:.5g}" width="{100 * share:.5g}" height="10" '
             f'fill-opacity="{_tone(k, len(shares)):.2g}">{said}</rect>'
         )
         begin += share
+    parts.append(_whiskers(ends, lanes=[5, 2, 8], cap=1.6))
     return Html(
         '<svg class="stacked" width="100" height="10" viewBox="0 0 100 10" fill="currentColor" '
         f'preserveAspectRatio="none" aria-hidden="true">{"".join(parts)}</svg>'

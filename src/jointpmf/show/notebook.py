@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from jointpmf.domain import text_of
 from jointpmf.judge.text import rows_text, shares_text
 from jointpmf.show.charts import bars, curve_html
 from jointpmf.show.html import Html, element, facts, fragment, html_table, joined, name_of
-from jointpmf.show.text import number_text, percent
+from jointpmf.show.intervals import how_made, level_text, profile_intervals
+from jointpmf.show.text import count_text, number_text, percent, range_text
 
 if TYPE_CHECKING:
     from jointpmf.domain import Variable
@@ -19,9 +22,11 @@ if TYPE_CHECKING:
     from jointpmf.judge.goodness import Goodness
     from jointpmf.judge.identifiability import Identifiability
     from jointpmf.judge.summary import Summary
+    from jointpmf.judge.uncertainty import Uncertainty
     from jointpmf.judge.vuong import VLMRTest
     from jointpmf.marginals.marginal_set import Disagreement, MarginalSet
     from jointpmf.pmf import JointPMF
+    from jointpmf.show.intervals import ProfileIntervals
 
 _VARIABLES, _WEIGHTS = 8, 6
 """Variables and components of a model that are shown."""
@@ -68,6 +73,34 @@ def _variable_cells(pmf: JointPMF, n: int) -> list[object]:
         bars(shares.tolist()),
         name_of(text_of(variable.levels[best])),
         percent(float(shares[best])),
+    ]
+
+
+def uncertainty_html(sure: Uncertainty) -> str:
+    """Return the first variables, each with the interval of its most likely level."""
+    pmf = sure.pmf
+    names = pmf.domain.names[:_VARIABLES]
+    known = profile_intervals(sure, names, np.array([], int))
+    headings = ("variable", "most likely", "probability", "± error", f"{level_text()} interval")
+    rows = [_sure_cells(pmf, n, one) for n, one in enumerate(known)]
+    return fragment(
+        _heading(f"Uncertainty: {count_text(len(sure), 'replicate')}"),
+        element("p", f"From {how_made(sure)}."),
+        html_table(headings, rows, numbers=(2, 3, 4)),
+        _rest([(len(pmf.domain), _VARIABLES, "variables")]),
+    )
+
+
+def _sure_cells(pmf: JointPMF, n: int, known: ProfileIntervals) -> list[object]:
+    variable, shares = pmf.domain.variables[n], pmf.factors[n] @ pmf.weights
+    best = int(shares.argmax())
+    se, low, high = map(float, known.parts.part(best, 0))
+    return [
+        name_of(variable.name),
+        name_of(text_of(variable.levels[best])),
+        percent(float(shares[best])),
+        f"{100 * se:.1f}",
+        range_text(low, high),
     ]
 
 

@@ -33,6 +33,19 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %" if share >= 0.001 or share == 0 else f"{100 * share:.2g} %"
 
 
+def range_text(low: float, high: float) -> str:
+    """Return between what two probabilities something is, within those that there are.
+
+    Examples
+    --------
+    >>> range_text(0.1234, 0.2), range_text(-0.001, 0.0004), range_text(0.0, 1e-9)
+    ('12.3–20.0 %', '0.0000–0.0400 %', '<0.001 %')
+    """
+    begin, end = (100 * min(max(one, 0.0), 1.0) for one in (low, high))
+    digits = 1 if end >= 0.1 else 4
+    return "<0.001 %" if end < 1e-3 else f"{begin:.{digits}f}–{end:.{digits}f} %"
+
+
 def count_text(count: float, what: str) -> str:
     """Return a number of things.
 

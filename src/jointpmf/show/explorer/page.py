@@ -1,8 +1,9 @@
 """The explorer: a model as one HTML page that answers clicks, with nothing to install or fetch.
 
 The page is assets/page.html with the style, the scripts and the model written into it. The numbers
-are float64 as they are, so the page and the library agree. Names and levels are data in the page
-and never markup: see `_json`, and the policy that lets only our own script run.
+are float64 as they are, so the page and the library agree; those of replicates are packed, see
+packing.py. Names and levels are data in the page and never markup: see `_json`, and the policy that
+lets only our own script run.
 """
 
 from __future__ import annotations
@@ -19,17 +20,21 @@ import numpy as np
 from jointpmf.domain import evidence_of, matching_level, text_of
 from jointpmf.errors import JointPMFError
 from jointpmf.output import atomic_output, checked_path
-from jointpmf.show.html import base64_text, escaped, policy
+from jointpmf.show.explorer.packing import packed
+from jointpmf.show.html import Html, base64_text, element, escaped, policy
+from jointpmf.show.intervals import checked_uncertainty, how_made, shown_level
 from jointpmf.show.text import unicode_text
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain, Variable
+    from jointpmf.judge.uncertainty import Uncertainty
     from jointpmf.output import PathLike
     from jointpmf.pmf import JointPMF
 
 _SCRIPTS = (
     "model.js",
     "text.js",
+    "intervals.js",
     "evidence.js",
     "address.js",
     "cards.js",
@@ -46,23 +51,35 @@ _AS_ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\
 """The characters in JSON that could end a script element or a line of a script."""
 
 
-def write_page(path: PathLike, pmf: JointPMF, model: PathLike | None = None) -> None:
+def write_page(
+    path: PathLike,
+    pmf: JointPMF,
+    model: PathLike | None = None,
+    uncertainty: Uncertainty | None = None,
+) -> None:
     """Write the page of a model; the file appears whole or not at all.
 
     The queries that the page shows as code read the file `model`, by default `path` with the suffix
-    .safetensors.
+    .safetensors. With replicates of the fit, bars have whiskers.
     """
     if model is None:
         model = os.path.splitext(os.path.basename(checked_path(path)))[0] + ".safetensors"
-    content = page_bytes(pmf, model)
+    content = page_bytes(pmf, model, uncertainty)
     with atomic_output(path) as file:
         file.write(content)
 
 
-def page_bytes(pmf: JointPMF, model: PathLike) -> bytes:
+def page_bytes(pmf: JointPMF, model: PathLike, uncertainty: Uncertainty | None = None) -> bytes:
     """Return the page of a model as it is written to a file."""
     if not len(pmf.domain):
         raise JointPMFError("a model without variables cannot be explored")
+    described = _description(pmf, unicode_text(os.fspath(model)))
+    replicates = ""
+    if uncertainty is not None:
+        sure = checked_uncertainty(uncertainty, pmf)
+        described["replicates"] = _replicates(sure)
+        content = base64_text(packed(sure))
+        replicates = element("script", Html(content), type="text/plain", id="replicates")
     style = _source("page.css")
     script = "\n".join(['"use strict";', *map(_source, _SCRIPTS)])
     text = Template(_source("page.html")).substitute(
@@ -70,10 +87,11 @@ def page_bytes(pmf: JointPMF, model: PathLike) -> bytes:
         title=escaped(Path(model).stem, width=10**6),
         style=style,
         script=script,
-        description=_json(_description(pmf, unicode_text(os.fspath(model)))),
+        description=_json(described),
         numbers=base64_text(
             np.concatenate([pmf.weights, *map(np.ravel, pmf.factors)]).astype("<f8").tobytes()
         ),
+        replicates=replicates,
     )
     try:
         return text.encode()
@@ -97,6 +115,13 @@ def _description(pmf: JointPMF, model: str) -> dict[str, Any]:
     if pmf.component_names is not None:
         described["components"] = pmf.component_names
     return described
+
+
+def _replicates(sure: Uncertainty) -> dict[str, Any]:
+    n_unclear = len(sure) - int(sure.is_clear.sum())
+    count, rank = sure.weights.shape
+    known = {"count": count, "rank": rank, "unclear": n_unclear}
+    return {**known, "level": shown_level(), "how": how_made(sure)}
 
 
 def _variable(variable: Variable, domain: Domain) -> dict[str, Any]:

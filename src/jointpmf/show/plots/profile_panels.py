@@ -10,6 +10,12 @@ import numpy as np
 
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.pmf import JointPMF
+from jointpmf.show.intervals import (
+    checked_uncertainty,
+    has_components,
+    level_text,
+    profile_intervals,
+)
 from jointpmf.show.plots.canvas import cell_points, check_kind, heat_colours, short, style
 from jointpmf.show.plots.chosen import by_information, first_of, what_is_drawn
 
@@ -18,6 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from jointpmf.domain import Variable
+    from jointpmf.judge.uncertainty import Uncertainty
+    from jointpmf.show.intervals import Interval
 
 _MOST_VARIABLES, _MOST_COLUMNS = 30, 5
 """Panels, and how many of them stand side by side."""
@@ -30,7 +38,10 @@ _PANEL_WIDTH, _BAR_HEIGHT, _LINE_HEIGHT = 2.1, 0.19, 0.15
 
 
 def profiles(
-    pmf: JointPMF, names: Iterable[str] | None = None, figure: Figure | None = None
+    pmf: JointPMF,
+    names: Iterable[str] | None = None,
+    figure: Figure | None = None,
+    uncertainty: Uncertainty | None = None,
 ) -> Figure:
     """Draw the profile of every component (latent class), and return the figure.
 
@@ -48,6 +59,9 @@ def profiles(
         Which variables, in this order.
     figure : Figure or SubFigure, optional
         Where to draw; by default in a new figure that has room for all panels.
+    uncertainty : Uncertainty, optional
+        What `Solution.uncertainty` returned for this model: error bars then show where the end of
+        each part may lie, in 90 % intervals; those of more than eight levels have none.
 
     Examples
     --------
@@ -68,12 +82,16 @@ def profiles(
     drawn = np.sort(np.argsort(-part.weights, kind="stable")[:_MOST_COMPONENTS])
     notes = what_is_drawn(pmf, part, drawn, is_asked=names is not None)
     is_shared = len({variable.levels for variable in part.domain}) == 1
+    known = _ends(uncertainty, pmf, part, drawn)
     with style():
         grid = _panels(figure, part, len(drawn) + 1, is_shared)
         whole = grid[0, 0].figure
-        for ax, variable, factor in zip(grid.flat, part.domain, part.factors, strict=False):
+        for n, (ax, variable) in enumerate(zip(grid.flat, part.domain, strict=False)):
+            factor = part.factors[n]
             shares = np.column_stack([factor @ part.weights, factor[:, drawn]])
             parts = _draw(ax, variable, shares)
+            if known and variable.size <= _MOST_NAMED:  # more would lie on each other
+                _draw_errors(ax, known[n])
             if not is_shared:
                 _legend(ax, variable, parts)
         for ax in grid.flat[len(part.domain) :]:
@@ -84,6 +102,8 @@ def profiles(
         grid[0, 0].invert_yaxis()
         if is_shared:
             _legend(whole, part.domain.variables[0], parts)
+        if known:
+            notes.append(f"{level_text()} intervals of the ends of parts")
         said = ", ".join(filter(None, ["P(level | component) in percent", *notes]))
         whole.suptitle(said, fontsize="medium", x=0.01, ha="left")
     return whole
@@ -129,6 +149,33 @@ def _draw(ax: Axes, variable: Variable, shares: np.ndarray) -> Sequence[Any]:
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     return parts
+
+
+def _ends(
+    uncertainty: Uncertainty | None, pmf: JointPMF, part: JointPMF, drawn: np.ndarray
+) -> list[Interval]:
+    """Return between where the parts of the bars of each variable may end, if that is known."""
+    if uncertainty is None:
+        return []
+    sure = checked_uncertainty(uncertainty, pmf)
+    if not has_components(sure):
+        raise JointPMFError("the replicates of an average have other components than the model")
+    return [one.ends for one in profile_intervals(sure, part.domain.names, drawn)]
+
+
+def _draw_errors(ax: Axes, ends: Interval) -> None:
+    """Draw an error bar where each part ends, but for the last: above and below the numbers."""
+    for k, (low, high) in enumerate(zip(ends.low[:-1], ends.high[:-1], strict=True)):
+        at = np.arange(len(low)) + (0.28 if k % 2 else -0.28)
+        middle, half = (low + high) / 2, (high - low) / 2
+        for width, colour in ((1.5, "white"), (0.7, "black")):  # seen on light and dark parts
+            looks: dict[str, Any] = {
+                "ecolor": colour,
+                "elinewidth": width,
+                "capthick": width,
+                "capsize": 1.6,
+            }
+            ax.errorbar(middle, at, xerr=half, fmt="none", zorder=3, **looks)
 
 
 def _tones(size: int) -> np.ndarray:

@@ -11,6 +11,8 @@ from jointpmf.components import component_titles
 from jointpmf.domain import text_of
 from jointpmf.show.charts import bar, curve_html
 from jointpmf.show.html import Html, element, joined, name_of, paragraph, scroller
+from jointpmf.show.intervals import size_intervals
+from jointpmf.show.report.sureness import error_text
 from jointpmf.show.text import count_text, percent
 
 if TYPE_CHECKING:
@@ -34,10 +36,9 @@ def components(found: Findings) -> Iterator[Html]:
         "What sets each component apart from all rows. The share among all rows is in brackets."
     )
     telling = telling_levels(pmf, order, _MOST_TELLING)
-    largest = float(pmf.weights[order[0]])
     items = [
-        _component(_heading(pmf, f), words, float(pmf.weights[f]), largest, found.n_fitted)
-        for f, words in zip(order, telling, strict=True)
+        _component(_heading(pmf, f), size, words)
+        for f, size, words in zip(order, _sizes(found, order), telling, strict=True)
     ]
     yield element("ol", *items, class_="components")
     if pmf.rank > len(order):
@@ -60,13 +61,21 @@ def _heading(pmf: JointPMF, f: int) -> Html:
     return element("h3", name_of(title if pmf.component_names else title.capitalize()))
 
 
-def _component(
-    heading: Html, words: Sequence[Telling], weight: float, largest: float, n_rows: float | None
-) -> Html:
-    about = "" if n_rows is None else f", about {count_text(round(weight * n_rows), 'row')}"
-    share = element("span", f"{percent(weight)}{about}")
-    lead = element("div", heading, share, bar(weight / largest))
-    return element("li", lead, paragraph(*_sentence(words)))
+def _sizes(found: Findings, order: Sequence[int]) -> Iterator[Html]:
+    """Yield the weight of each component as text and as a bar; the largest has the whole width."""
+    weights, n_rows = found.subject.pmf.weights, found.n_fitted
+    sizes = size_intervals(found.uncertainty)
+    most = float((weights if sizes is None else np.maximum(sizes.high, weights)).max())
+    for f in order:
+        rows = "" if n_rows is None else count_text(round(weights[f] * n_rows), "row")
+        about = f", about {rows}" if rows else ""
+        ends = None if sizes is None else (sizes.low[f] / most, sizes.high[f] / most)
+        text = element("span", f"{percent(float(weights[f]))}{about}")
+        yield joined([text, error_text(sizes, f), bar(float(weights[f]) / most, ends)])
+
+
+def _component(heading: Html, size: Html, words: Sequence[Telling]) -> Html:
+    return element("li", element("div", heading, size), paragraph(*_sentence(words)))
 
 
 def _sentence(words: Sequence[Telling]) -> Iterator[object]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from jointpmf.judge.curve import RankCurve
     from jointpmf.judge.goodness import Goodness
     from jointpmf.judge.identifiability import Identifiability
+    from jointpmf.judge.uncertainty import Uncertainty
     from jointpmf.show.report.comparison import Budget, Comparison
 
 _MOST_PARAMETERS = 1500
@@ -41,6 +42,7 @@ class Findings:
     identified: Identifiability | None
     comparison: Comparison | None
     goodness: Goodness | None = None
+    uncertainty: Uncertainty | None = None
 
     @cached_property
     def warnings(self) -> list[str]:
@@ -102,14 +104,19 @@ def findings_of(
 
 
 def findings_in_memory(
-    solution: Solution, table: Any, curve: RankCurve | None, sample_weight: Any
+    solution: Solution,
+    table: Any,
+    curve: RankCurve | None,
+    sample_weight: Any,
+    uncertainty: Uncertainty | None = None,
 ) -> Findings:
     """Return what is to be said of a fit and of a table in memory, if there is one."""
     tally = None
     if table is not None:
         counts_pairs = solution.marginals is None
         tally = Tally.of_table(solution.pmf, table, sample_weight, counts_pairs=counts_pairs)
-    return findings_of(Subject.of_solution(solution), tally, curve)
+    found = findings_of(Subject.of_solution(solution), tally, curve)
+    return replace(found, uncertainty=uncertainty)
 
 
 def identified(subject: Subject) -> Identifiability | None:

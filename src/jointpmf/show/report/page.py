@@ -15,15 +15,18 @@ from jointpmf import __version__
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.output import atomic_output, checked_path
 from jointpmf.show.html import Html, element, joined, page
+from jointpmf.show.intervals import checked_uncertainty
 from jointpmf.show.report.cards import course, data, fitted, head, uniqueness, watch_out
 from jointpmf.show.report.components import components, ranks
 from jointpmf.show.report.findings import findings_in_memory
 from jointpmf.show.report.profiles import profiles
 from jointpmf.show.report.quality import quality
+from jointpmf.show.report.sureness import sureness
 
 if TYPE_CHECKING:
     from jointpmf.fit.solution import Solution
     from jointpmf.judge.curve import RankCurve
+    from jointpmf.judge.uncertainty import Uncertainty
     from jointpmf.output import PathLike
     from jointpmf.show.report.findings import Findings
 
@@ -34,6 +37,7 @@ def write_report(
     table: Any = None,
     curve: RankCurve | None = None,
     sample_weight: Any = None,
+    uncertainty: Uncertainty | None = None,
 ) -> None:
     """Write the report on a fit, see `Solution.report`; the file appears whole or not at all."""
     title = Path(checked_path(path)).stem
@@ -41,7 +45,10 @@ def write_report(
         _check_curve(curve)
     if table is None and sample_weight is not None:
         raise JointPMFError("sample_weight belongs to a table, and none is given")
-    content = report_bytes(findings_in_memory(solution, table, curve, sample_weight), title)
+    if uncertainty is not None:
+        checked_uncertainty(uncertainty, solution.pmf)
+    found = findings_in_memory(solution, table, curve, sample_weight, uncertainty)
+    content = report_bytes(found, title)
     with atomic_output(path) as file:
         file.write(content)
 
@@ -73,6 +80,7 @@ def body(found: Findings, title: str) -> Html:
         _section("Did the fit converge?", course(found)),
         _section("Is it the only such model?", uniqueness(found)),
         _section("How well does it fit?", quality(found)),
+        *_sureness(found),
         _section("The components in words", components(found)),
         _section("The components in numbers", profiles(found)),
     ]
@@ -84,6 +92,12 @@ def body(found: Findings, title: str) -> Html:
         element("footer", f"Written by jointpmf {__version__}."),
     ]
     return joined(parts, "\n")
+
+
+def _sureness(found: Findings) -> list[Html]:
+    if found.uncertainty is None:
+        return []
+    return [_section("How sure is it?", sureness(found.uncertainty))]
 
 
 def _section(heading: str, content: Iterable[Html], kind: str | None = None) -> Html:

@@ -22,10 +22,13 @@ from jointpmf.show.html import (
     paragraph,
     scroller,
 )
-from jointpmf.show.text import amount_text, count_text, percent
+from jointpmf.show.intervals import ProfileIntervals, intervals, profile_intervals, size_intervals
+from jointpmf.show.report.sureness import error_text, interval_text
+from jointpmf.show.text import amount_text, count_text, percent, range_text, shortened
 
 if TYPE_CHECKING:
     from jointpmf.domain import Variable
+    from jointpmf.judge.uncertainty import Uncertainty
     from jointpmf.pmf import JointPMF
     from jointpmf.show.report.findings import Findings
 
@@ -59,8 +62,8 @@ def profiles(found: Findings) -> Iterator[Html]:
             "component is. By most likely: the share of rows whose most likely component it is.",
             note=True,
         )
-    yield from _pictures(pmf, drawn)
-    yield _whole_table(pmf)
+    yield from _pictures(found, drawn)
+    yield _whole_table(pmf, found.uncertainty)
 
 
 def _criteria(found: Findings) -> Iterator[tuple[object, object]]:
@@ -80,19 +83,25 @@ def _criteria(found: Findings) -> Iterator[tuple[object, object]]:
 def _sizes(found: Findings, drawn: np.ndarray) -> Html:
     pmf, tally = found.subject.pmf, found.tally
     headings = ["component", "weight"]
-    columns = [pmf.weights]
+    columns = []
     if tally is not None and tally.components.total:
         headings += ["by posterior", "by most likely"]
-        columns += [tally.components.by_posterior, tally.components.by_component]
+        columns = [tally.components.by_posterior, tally.components.by_component]
+    sizes = size_intervals(found.uncertainty)
     rows = [
-        [name_of(pmf.component_labels[f]), *(percent(float(column[f])) for column in columns)]
+        [
+            name_of(pmf.component_labels[f]),
+            joined([percent(float(pmf.weights[f])), error_text(sizes, f)]),
+            *(percent(float(column[f])) for column in columns),
+        ]
         for f in drawn
     ]
     return html_table(headings, rows, numbers=range(1, len(headings)))
 
 
-def _pictures(pmf: JointPMF, drawn: np.ndarray) -> Iterator[Html]:
+def _pictures(found: Findings, drawn: np.ndarray) -> Iterator[Html]:
     """Yield the profiles as bars: a figure for each variable, in it a bar for each component."""
+    pmf, sure = found.subject.pmf, found.uncertainty
     told = np.argsort(-component_information(pmf), kind="stable")
     parts = np.cumsum([pmf.domain.sizes[n] for n in told]) * (len(drawn) + 1)
     chosen = np.sort(told[: min(max(int((parts <= _MOST_PARTS).sum()), 1), _MOST_VARIABLES)])
@@ -102,17 +111,25 @@ def _pictures(pmf: JointPMF, drawn: np.ndarray) -> Iterator[Html]:
     yield paragraph(
         "For each variable, how its levels are spread in each component, from the first level "
         "(faint) to the last (strong)."
+        + (
+            ""
+            if sure is None
+            else f" Whiskers show where the end of a part may lie, of up to {_MOST_NAMED} levels."
+        )
     )
     if is_shared:
         yield _levels(variables[0])
+    names = [variable.name for variable in variables]
+    known = [None] * len(names) if sure is None else profile_intervals(sure, names, drawn)
     figures = [
         _figure(
             variable,
             labels,
             np.column_stack([pmf.factors[n] @ pmf.weights, pmf.factors[n][:, drawn]]),
+            known[k],
             has_levels=not is_shared,
         )
-        for n, variable in zip(chosen, variables, strict=True)
+        for k, (n, variable) in enumerate(zip(chosen, variables, strict=True))
     ]
     yield element("div", *figures, class_="profiles")
     cut = [
@@ -126,16 +143,34 @@ def _pictures(pmf: JointPMF, drawn: np.ndarray) -> Iterator[Html]:
 
 
 def _figure(
-    variable: Variable, labels: Sequence[str], shares: np.ndarray, has_levels: bool
+    variable: Variable,
+    labels: Sequence[str],
+    shares: np.ndarray,
+    known: ProfileIntervals | None,
+    has_levels: bool,
 ) -> Html:
-    texts = [text_of(level) for level in variable.levels]
     bars = [
         part
-        for label, column in zip(labels, shares.T, strict=True)
-        for part in (element("span", name_of(label)), stacked(column.tolist(), texts))
+        for k, label in enumerate(labels)
+        for part in (element("span", name_of(label)), _bar(variable, shares[:, k], known, k))
     ]
     levels = _levels(variable) if has_levels else ""
     return element("figure", element("figcaption", name_of(variable.name)), *bars, levels)
+
+
+def _bar(variable: Variable, shares: np.ndarray, known: ProfileIntervals | None, k: int) -> Html:
+    """Return the bar of a distribution, the `k`-th of its figure."""
+    texts = [shortened(text_of(level)) for level in variable.levels]
+    said = [f"{text}: {percent(share)}" for text, share in zip(texts, shares, strict=True)]
+    if known is None:
+        return stacked(shares.tolist(), said)
+    _, low, high = known.parts.part(slice(None), k)
+    between = map(range_text, low, high)
+    said = [f"{one} ({ends})" for one, ends in zip(said, between, strict=True)]
+    if variable.size > _MOST_NAMED:  # they would lie on each other
+        return stacked(shares.tolist(), said)
+    _, low, high = known.ends.part(slice(None, -1), k)  # the last part ends where the bar does
+    return stacked(shares.tolist(), said, zip(low, high, strict=True))
 
 
 def _levels(variable: Variable) -> Html:
@@ -149,16 +184,17 @@ def _levels(variable: Variable) -> Html:
     return element("ul", *items, class_="levels")
 
 
-def _whole_table(pmf: JointPMF) -> Html:
+def _whole_table(pmf: JointPMF, sure: Uncertainty | None) -> Html:
     """Return all profiles as a table, which is closed if it is long."""
     room = max(_MOST_CELLS // pmf.rank, 1)
     kept = [n for n, end in enumerate(pmf.domain.offsets[1:]) if end <= room] or [0]
-    lines: list[list[Any]] = []
-    for n in kept:
-        variable = pmf.domain.variables[n]
-        for level, row in zip(variable.levels, pmf.factors[n], strict=True):
-            name = joined([name_of(variable.name), " = ", name_of(text_of(level))])
-            lines.append([name, *shares_text(row)])
+    names = [
+        joined([name_of(variable.name), " = ", name_of(text_of(level))])
+        for variable in pmf.domain.variables[: len(kept)]
+        for level in variable.levels
+    ]
+    cells = _cells(pmf, len(kept), sure)
+    lines: list[list[Any]] = [[name, *row] for name, row in zip(names, cells, strict=True)]
     headings = ["level", *map(name_of, pmf.component_labels)]
     table = html_table(headings, lines, numbers=range(1, len(headings)))
     rest = len(pmf.domain) - len(kept)
@@ -170,3 +206,19 @@ def _whole_table(pmf: JointPMF) -> Html:
         paragraph(note, note=True) if note else "",
         open="" if len(lines) <= _SHORT else None,
     )
+
+
+def _cells(pmf: JointPMF, count: int, sure: Uncertainty | None) -> Iterator[list[Any]]:
+    """Yield the profiles of the first variables level by level, with their intervals if known."""
+
+    def profiles_of(one: JointPMF) -> np.ndarray:
+        return np.concatenate(one.factors[:count])
+
+    shares = profiles_of(pmf)
+    if sure is None:
+        yield from map(shares_text, shares)
+        return
+    _, low, high = intervals(sure, profiles_of)
+    for row, ends in zip(shares, np.stack([low, high], axis=-1), strict=True):
+        between = [interval_text(f"({range_text(*pair)})") for pair in ends]
+        yield [joined(pair, " ") for pair in zip(shares_text(row), between, strict=True)]

@@ -248,10 +248,21 @@ class Card {
     write(this.moved, given ? "given" : this.movedText());
     if (variable.values) write(this.mean, this.meanText());
     const shares = [prior, posterior].flatMap((one) => [...one.distribution(variable)]);
-    const most = shares.reduce((a, b) => Math.max(a, b));
+    this.intervals = new Map();
+    const highs = this.codesInSight().map((code) => this.intervalOf(code)?.[1] ?? 0);
+    const most = [...shares, ...highs].reduce((a, b) => Math.max(a, b));
     this.scale = SCALES.find((scale) => scale >= most) ?? 1; // round, so that it seldom changes
     this.drawBars();
     if (this.handles.length) this.drawRange(given ?? [0, variable.size - 1]);
+  }
+
+  /** The interval of a level's probability, found when it is first asked for. */
+  intervalOf(code) {
+    if (!this.intervals.has(code)) {
+      const answer = (one) => one.distribution(this.variable)[code];
+      this.intervals.set(code, shownInterval(posterior, answer));
+    }
+    return this.intervals.get(code);
   }
 
   movedText() {
@@ -262,28 +273,35 @@ class Card {
   meanText() {
     if (!posterior.isPossible) return "mean –";
     const [before, now] = [prior, posterior].map((one) => numberText(one.mean(this.variable)));
-    return before === now ? `mean ${now}` : `mean ${now}, was ${before}`;
+    const interval = shownInterval(posterior, (one) => one.mean(this.variable));
+    const between = interval ? ` (${interval.map(numberText).join("–")})` : "";
+    return `mean ${now}${between}${before === now ? "" : `, was ${before}`}`;
+  }
+
+  codesInSight() {
+    const first = Math.floor(this.top / this.row) - LEVELS_MARGIN;
+    const begin = Math.max(0, first);
+    const end = Math.min(this.variable.size, first + LEVELS_SEEN + 2 * LEVELS_MARGIN + 1);
+    return Array.from({ length: end - begin }, (_, k) => begin + k);
   }
 
   /** Put the bars in and near sight into the document, in order. */
   drawBars() {
-    const first = Math.floor(this.top / this.row) - LEVELS_MARGIN;
-    const begin = Math.max(0, first);
-    const end = Math.min(this.variable.size, first + LEVELS_SEEN + 2 * LEVELS_MARGIN + 1);
+    const codes = this.codesInSight();
     const before = this.bars;
     this.bars = new Map();
     keepingFocus(() => {
       let last = null;
-      for (let code = begin; code < end; code++) {
+      for (const code of codes) {
         const bar = before.get(code) ?? new Bar(this.variable, code, this.row);
         this.bars.set(code, bar);
         insertAfter(this.all, last, bar.root);
-        bar.draw(this.scale);
+        bar.draw(this.scale, this.intervalOf(code));
         last = bar.root;
       }
     });
     for (const [code, bar] of before) if (!this.bars.has(code)) this.leave(code, bar);
-    const tabbed = this.bars.has(this.active) ? this.active : begin;
+    const tabbed = this.bars.has(this.active) ? this.active : codes[0];
     for (const [code, bar] of this.bars) bar.root.tabIndex = code === tabbed ? 0 : -1;
   }
 
@@ -330,20 +348,21 @@ class Bar {
     [this.variable, this.code] = [variable, code];
     this.was = element("span", { class: "was" });
     this.now = element("span", { class: "now" });
+    this.whisker = element("span", { class: "whisker" });
     this.share = element("span", { class: "share" });
     this.movedBy = element("span", { class: "moved-by" });
     this.root = element(
       "button",
       { type: "button", class: "level", "data-code": code },
       textElement(variable.levels[code], "level-name"),
-      element("span", { class: "bars" }, this.was, this.now),
+      element("span", { class: "bars" }, this.was, this.now, this.whisker),
       this.share,
       this.movedBy,
     );
     this.root.style.top = `${code * row}px`;
   }
 
-  draw(scale) {
+  draw(scale, interval) {
     const [p, q] = [posterior, prior].map((one) => one.distribution(this.variable)[this.code]);
     const codes = state.evidence.get(this.variable.position) ?? [];
     this.root.setAttribute("aria-pressed", codes.includes(this.code));
@@ -354,5 +373,17 @@ class Bar {
     write(this.share, posterior.isPossible ? percent(p) : "–");
     const isMoved = state.evidence.size > 0 && posterior.isPossible;
     write(this.movedBy, isMoved ? points(p - q) : "");
+    this.drawInterval(interval, scale);
+  }
+
+  /** Draw a whisker from end to end of an interval that is not a point, and say it on hover. */
+  drawInterval(interval, scale) {
+    const isSeen = interval !== null && interval[1] - interval[0] > 1e-9;
+    this.whisker.hidden = !isSeen;
+    sayInterval(this.root, isSeen ? interval : null);
+    if (!isSeen) return;
+    const [low, high] = interval.map((end) => clamped((100 * end) / scale, 0, 100));
+    this.whisker.style.left = `${low}%`;
+    this.whisker.style.width = `${high - low}%`;
   }
 }

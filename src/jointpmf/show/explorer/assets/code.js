@@ -104,9 +104,12 @@ async function copy(source, button) {
 function distributionRows() {
   const rows = model.variables.flatMap((variable) => {
     const [now, before] = [posterior, prior].map((one) => one.distribution(variable));
-    return variable.levels.map((level, code) => [variable.name, level, now[code], before[code]]);
+    const ends = replicates ? intervalsOf(variable).map((one) => one ?? ["", ""]) : [];
+    const line = (level, code) => [variable.name, level, now[code], before[code]];
+    return variable.levels.map((level, code) => [...line(level, code), ...(ends[code] ?? [])]);
   });
-  return [["variable", "level", "probability", "unconditional"], ...rows];
+  const headings = ["variable", "level", "probability", "unconditional"];
+  return [replicates ? [...headings, "low", "high"] : headings, ...rows];
 }
 
 function download(name, rows) {

@@ -13,17 +13,25 @@ class ComponentsView {
       components.length < model.rank ? ` The ${components.length} heaviest of ${model.rank}.` : "";
     byId("components-about").textContent =
       "Given its component, the variables of a row are independent. " +
-      `A column is P(level | component).${some}`;
+      `A column is P(level | component).${some}${this.unclear()}`;
     const lines = shown.flatMap((variable) => [
       [variable, null],
       ...variable.levels.map((_, code) => [variable, code]),
     ]);
     const { clientWidth } = byId("components");
     const first = clamped(0.4 * clientWidth, 130, 220);
-    const width = clamped((clientWidth - first) / components.length, 84, 120);
+    const [least, most] = this.interval(prior, () => 0) ? [158, 190] : [84, 120];
+    const width = clamped((clientWidth - first) / components.length, least, most);
     const widths = [first, ...components.map(() => width)];
     const line = (k) => this.line(...lines[k], components);
     this.table.draw(widths, this.head(components), lines.length, line);
+  }
+
+  /** Say where the components of replicates may not be those of the model. */
+  unclear() {
+    if (!replicates?.hasComponents || !replicates.nUnclear) return "";
+    const which = `${replicates.nUnclear} of ${replicates.count} replicates`;
+    return ` Of ${which} it is not clear which component is which.`;
   }
 
   /** The components that weigh most given the evidence, in their order. */
@@ -35,18 +43,19 @@ class ComponentsView {
 
   head(components) {
     const number = { class: "number" };
-    const figures = (title, shares) =>
-      element("tr", {}, lineHead(title), ...shares.map(numberCell));
-    const after = (c) => (posterior.isPossible ? percent(posterior.weights[c]) : "–");
+    const figures = (title, one) =>
+      element("tr", {}, lineHead(title), ...components.map((c) => this.weight(one, c)));
     const heads = components.map((c) => headCell(textElement(model.components[c]), number));
     return [
       element("tr", {}, headCell("component"), ...heads),
-      figures(
-        "weight",
-        components.map((c) => percent(model.weights[c])),
-      ),
-      figures("weight given the evidence", components.map(after)),
+      figures("weight", prior),
+      figures("weight given the evidence", posterior),
     ];
+  }
+
+  weight(one, c) {
+    const interval = this.interval(one, ({ weights }) => weights[c]);
+    return this.number(one.isPossible ? percent(one.weights[c]) : "–", interval);
   }
 
   line(variable, code, components) {
@@ -56,16 +65,29 @@ class ComponentsView {
       return element("tr", { class: "of-variable" }, name, rest);
     }
     const cells = components.map((c) =>
-      this.cell(model.factors[(variable.begin + code) * model.rank + c]),
+      this.cell((variable.begin + code) * model.rank + c),
     );
     const name = lineHead(textElement(variable.levels[code]));
     return element("tr", { class: "of-level" }, name, ...cells);
   }
 
-  cell(share) {
-    const cell = numberCell(percent(share));
+  cell(place) {
+    const share = model.factors[place];
+    const interval = this.interval(prior, (one) => one.model.factors[place]);
+    const cell = this.number(percent(share), interval);
     cell.classList.add("heat");
     cell.style.setProperty("--t", share);
+    return cell;
+  }
+
+  interval(one, answer) {
+    return replicates?.hasComponents ? shownInterval(one, answer) : null;
+  }
+
+  number(text, interval) {
+    const cell = numberCell(text);
+    const between = interval && ` (${rangeText(interval).replace(" %", "")})`;
+    if (between) cell.append(element("span", { class: "between" }, between));
     return cell;
   }
 }

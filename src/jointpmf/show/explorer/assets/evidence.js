@@ -3,10 +3,14 @@
 const SORTS = ["own", "name", "moved"];
 const VIEWS = ["variables", "dependencies", "components", "rows", "code"];
 
+const description = JSON.parse(byId("description").textContent);
 const model = new Model(
-  JSON.parse(byId("description").textContent),
-  numbersIn(byId("numbers").textContent),
+  description,
+  new Float64Array(bytesIn(byId("numbers").textContent).buffer),
 );
+const replicates =
+  description.replicates &&
+  new Replicates(model, description.replicates, bytesIn(byId("replicates").textContent));
 const prior = new Posterior(model, new Map());
 const state = firstState();
 let posterior = prior;
@@ -14,6 +18,23 @@ let shown = []; // the variables that the search leaves, sorted
 
 function firstState() {
   return { evidence: new Map(), sort: "own", search: "", view: "variables", of: null, seed: 0 };
+}
+
+/** The interval of what a function answers of a posterior, or null where none is to be shown. */
+function shownInterval(one, answer) {
+  return replicates && byId("intervals").checked ? replicates.interval(one, answer) : null;
+}
+
+/** Say an interval of an element's number on hover, and to those who listen. */
+function sayInterval(target, interval) {
+  const said = interval ? `${replicates.levelText} interval: ${rangeText(interval)}` : "";
+  if (target.title !== said) target.title = said;
+}
+
+/** The interval of each level's probability, or null where there is none. */
+function intervalsOf(variable) {
+  const of = (code) => replicates?.interval(posterior, (one) => one.distribution(variable)[code]);
+  return variable.levels.map((_, code) => of(code) ?? null);
 }
 
 /** Keep which levels a variable may have; all of several levels say nothing. */
@@ -83,11 +104,30 @@ function drawEvidence() {
   if (!chips.length)
     chips.push(element("p", {}, "Nothing is given: click a bar to say what is known."));
   if (!isPossible) chips.unshift(element("p", { class: "bad" }, "These never occur together."));
+  const why = whyNoIntervals();
+  if (why) chips.push(element("p", {}, why));
   byId("chips").replaceChildren(...chips);
   byId("clear").disabled = !state.evidence.size;
   byId("probability").textContent = probabilityText(logProbability);
   byId("probability").dataset.log = logProbability;
   byId("probability").classList.toggle("bad", !isPossible);
+  const answer = (one) => Math.exp(one.logProbability);
+  const interval = state.evidence.size ? shownInterval(posterior, answer) : null;
+  write(byId("probability-interval"), interval ? `(${likelyRange(interval)})` : "");
+}
+
+/** Between what the probability of the evidence is, which may be very small. */
+function likelyRange([low, high]) {
+  if (high > 1e-4) return rangeText([low, high]);
+  return [low, high].map((end) => probabilityText(Math.log(Math.max(end, 0)))).join(" to ");
+}
+
+function whyNoIntervals() {
+  if (!replicates || !posterior.isPossible) return "";
+  const { nImpossible } = replicates.given(posterior);
+  if (!nImpossible || !byId("intervals").checked) return "";
+  const which = `${nImpossible} of ${replicates.count} replicates`;
+  return `No intervals: in ${which} these never occur together.`;
 }
 
 function chip(variable, codes) {

@@ -9,8 +9,7 @@ class Model {
     this.file = description.model;
     this.rank = description.rank;
     this.components = description.components ?? Array.from({ length: this.rank }, (_, c) => `${c}`);
-    this.weights = numbers.subarray(0, this.rank);
-    this.factors = numbers.subarray(this.rank);
+    this.setNumbers(numbers);
     this.nLevels = 0;
     this.variables = description.variables.map((variable, position) => {
       const begin = this.nLevels;
@@ -21,6 +20,18 @@ class Model {
     this.positionOf = new Map(this.variables.map(({ name, position }) => [name, position]));
   }
 
+  setNumbers(numbers) {
+    this.weights = numbers.subarray(0, this.rank);
+    this.factors = numbers.subarray(this.rank);
+  }
+
+  /** Another model of the same variables. */
+  like(numbers, rank) {
+    const other = Object.assign(Object.create(Model.prototype), this, { rank });
+    other.setNumbers(numbers);
+    return other;
+  }
+
   /** The position of a level in its variable, by its text. */
   codeOf(variable, text) {
     variable.codes ??= new Map(variable.levels.map((level, code) => [level, code]).reverse());
@@ -28,12 +39,12 @@ class Model {
   }
 }
 
-/** The numbers in a base64 text of little-endian float64. */
-function numbersIn(base64) {
+/** The bytes in a base64 text. */
+function bytesIn(base64) {
   const text = atob(base64);
   const bytes = new Uint8Array(text.length);
   for (let k = 0; k < bytes.length; k++) bytes[k] = text.charCodeAt(k);
-  return new Float64Array(bytes.buffer);
+  return bytes;
 }
 
 /** The model given evidence: a Map from a variable's position to the codes it may have. */
@@ -50,8 +61,7 @@ class Posterior {
     const sum = this.weights.reduce((a, b) => a + b, 0);
     this.logProbability = evidence.size ? top + Math.log(sum) : 0;
     this.weights = this.weights.map((weight) => (this.isPossible ? weight / sum : 0));
-    this.shares = new Float64Array(model.nLevels);
-    for (const variable of model.variables) this.fillShares(variable);
+    this.shares = []; // of each variable, once they are asked for
   }
 
   /** The log of each component's weight and of what it gives to the evidence. */
@@ -70,16 +80,18 @@ class Posterior {
     return logs;
   }
 
-  fillShares({ position, begin, size }) {
+  sharesOf({ position, begin, size }) {
     const { rank, factors } = this.model;
+    const shares = new Float64Array(size);
     const weights = this.weightsOf(position);
     const codes = this.evidence.get(position) ?? Array(size).keys();
     for (const code of codes) {
       let share = 0;
       for (let c = 0, k = (begin + code) * rank; c < rank; c++, k++)
         share += weights[c] * factors[k];
-      this.shares[begin + code] = share;
+      shares[code] = share;
     }
+    return shares;
   }
 
   /** What to weigh a variable's factor by: for given ones, their possible levels sum to one. */
@@ -88,8 +100,8 @@ class Posterior {
     return total ? this.weights.map((w, c) => (w > 0 ? w / total[c] : 0)) : this.weights;
   }
 
-  distribution({ begin, size }) {
-    return this.shares.subarray(begin, begin + size);
+  distribution(variable) {
+    return (this.shares[variable.position] ??= this.sharesOf(variable));
   }
 
   mean(variable) {

@@ -103,6 +103,21 @@ function about() {
   return `${counted(variables.length, "variable")}, ${counted(nLevels, "level")}, rank ${rank}`;
 }
 
+/** Offer the intervals to be hidden, where there are any; the browser remembers it. */
+function startIntervals() {
+  if (!replicates) return;
+  const [label, box] = [byId("intervals-label"), byId("intervals")];
+  label.hidden = false;
+  const { levelText, how } = replicates;
+  label.title = `Intervals that hold the truth in ${levelText} of samples, from ${how}`;
+  box.checked = withMemory((memory) => memory.getItem("jointpmf-intervals")) !== "hidden";
+  box.addEventListener("change", () => {
+    withMemory((memory) => memory.setItem("jointpmf-intervals", box.checked ? "shown" : "hidden"));
+    drawEvidence();
+    views[state.view].draw();
+  });
+}
+
 /** All numbers in full, for other programs and for tests; nothing can be changed through it. */
 function numbers() {
   const named = (name) => {
@@ -116,6 +131,7 @@ function numbers() {
     logProbability: () => posterior.logProbability,
     weights: () => ifPossible(() => [...posterior.weights]),
     distribution: (name) => ifPossible(() => [...posterior.distribution(named(name))]),
+    interval: (name) => ifPossible(() => intervalsOf(named(name))),
     unconditional: (name) => [...prior.distribution(named(name))],
     mean: (name) => ifPossible(() => (named(name).values ? posterior.mean(named(name)) : null)),
     divergence: (name) => ifPossible(() => posterior.divergence(named(name), prior)),
@@ -137,4 +153,5 @@ const views = {
 };
 startTheme();
 startControls();
+startIntervals();
 applyAddress();

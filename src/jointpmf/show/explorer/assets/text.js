@@ -38,6 +38,13 @@ function percent(share) {
   return `${share >= 0.001 ? (100 * share).toFixed(1) : Number((100 * share).toPrecision(2))} %`;
 }
 
+/** Between what two probabilities something is; an interval may end where no probability can. */
+function rangeText(interval) {
+  const [low, high] = interval.map((end) => 100 * clamped(end, 0, 1));
+  const digits = high >= 0.1 ? 1 : 4;
+  return high < 1e-3 ? "<0.001 %" : `${low.toFixed(digits)}–${high.toFixed(digits)} %`;
+}
+
 function points(difference) {
   const text = (100 * Math.abs(difference)).toFixed(1);
   return text === "0.0" ? text : (difference < 0 ? "−" : "+") + text;
