@@ -8,8 +8,7 @@ import numpy as np
 
 from jointpmf.command.printing import Answer, Errors
 from jointpmf.components import means_component
-from jointpmf.errors import JointPMFError
-from jointpmf.judge.intervals import checked_level
+from jointpmf.errors import JointPMFError, checked_level
 from jointpmf.judge.replicate_file import is_of_replicates, read_beside, read_replicates
 from jointpmf.judge.uncertainty import Uncertainty
 from jointpmf.model_file import ModelFile

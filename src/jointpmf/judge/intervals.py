@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from jointpmf.errors import checked_level as checked_level
-
 
 def interval_columns(
     estimate: np.ndarray, deviations: np.ndarray, level: float, are_probabilities: bool = False
@@ -24,16 +22,29 @@ def interval_columns(
     are_probabilities : bool
         Whether intervals end at 0 and 1.
     """
-    tail = float(ndtri((1 - level) / 2))
-    n_replicates = len(deviations)
-    below = (deviations < 0).sum(axis=0) + (deviations == 0).sum(axis=0) / 2
-    shift = 2 * ndtri(np.clip(below, 0.5, n_replicates - 0.5) / n_replicates)
+    twice_below = 2 * (deviations < 0).sum(axis=0) + (deviations == 0).sum(axis=0)
+    parts = interval_parts(len(deviations), level)[twice_below]
     ordered = np.sort(deviations, axis=0)
-    low = estimate + _quantile(ordered, ndtr(shift + tail))
-    high = estimate + _quantile(ordered, ndtr(shift - tail))
+    low, high = (estimate + _quantile(ordered, part) for part in parts.T)
     if are_probabilities:
         low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
     return {"estimate": estimate, "se": deviations.std(axis=0, ddof=1), "low": low, "high": high}
+
+
+def interval_parts(n_replicates: int, level: float) -> np.ndarray:
+    """Return which quantiles end an interval, by how many replicates are below (eq. 70).
+
+    Row k is for k/2 replicates below the estimate; those that are equal to it count half.
+
+    Examples
+    --------
+    >>> interval_parts(10, 0.9)[10].round(6).tolist()
+    [0.05, 0.95]
+    """
+    tail = float(ndtri((1 - level) / 2))
+    below = np.clip(np.arange(2 * n_replicates + 1) / 2, 0.5, n_replicates - 0.5)
+    shift = 2 * ndtri(below / n_replicates)
+    return np.column_stack([ndtr(shift + tail), ndtr(shift - tail)])
 
 
 def _quantile(ordered: np.ndarray, parts: np.ndarray) -> np.ndarray:

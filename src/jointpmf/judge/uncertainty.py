@@ -16,10 +16,10 @@ import numpy as np
 
 from jointpmf.data.decode import table_of
 from jointpmf.domain import name_list, text_of
-from jointpmf.errors import JointPMFError, shown
+from jointpmf.errors import JointPMFError, checked_level, shown
 from jointpmf.judge.answers import Answer
 from jointpmf.judge.information import mutual_information
-from jointpmf.judge.intervals import checked_level, interval_columns
+from jointpmf.judge.intervals import interval_columns
 from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
 

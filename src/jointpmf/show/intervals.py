@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jointpmf.errors import JointPMFError, shown
-from jointpmf.judge.intervals import interval_columns
+from jointpmf.judge.intervals import interval_columns, interval_parts
 from jointpmf.show.text import count_text
 
 if TYPE_CHECKING:
@@ -73,6 +73,11 @@ def shown_level() -> float:
     return _LEVEL
 
 
+def shown_parts(n_replicates: int) -> np.ndarray:
+    """Return which quantiles end an interval that is shown, by how many replicates are below."""
+    return interval_parts(n_replicates, _LEVEL)
+
+
 def level_text() -> str:
     """Return how often intervals hold the truth, for people.
 
@@ -125,12 +130,12 @@ def size_intervals(sure: Uncertainty | None) -> Interval | None:
 
 
 def has_components(sure: Uncertainty) -> bool:
-    """Tell whether the replicates have as many components as the model; an average has more."""
-    return sure.weights.shape[1] == sure.pmf.rank
+    """Tell whether the replicates have the components of the model, unlike those of an average."""
+    return bool(sure.is_clear.any())
 
 
 def intervals(sure: Uncertainty, query: Callable[[JointPMF], np.ndarray]) -> Interval:
-    """Return the standard errors and intervals of the numbers of an array."""
+    """Return the standard errors and intervals of an array of probabilities."""
     estimate, deviations = sure.deviations(query)
-    columns = interval_columns(estimate.values, deviations, _LEVEL)
+    columns = interval_columns(estimate.values, deviations, _LEVEL, are_probabilities=True)
     return Interval(*(columns[name].reshape(estimate.shape) for name in Interval._fields))

@@ -22,7 +22,7 @@ from jointpmf.errors import JointPMFError
 from jointpmf.output import atomic_output, checked_path
 from jointpmf.show.explorer.packing import packed
 from jointpmf.show.html import Html, base64_text, element, escaped, policy
-from jointpmf.show.intervals import checked_uncertainty, how_made, shown_level
+from jointpmf.show.intervals import checked_uncertainty, how_made, shown_level, shown_parts
 from jointpmf.show.text import unicode_text
 
 if TYPE_CHECKING:
@@ -121,7 +121,8 @@ def _replicates(sure: Uncertainty) -> dict[str, Any]:
     n_unclear = len(sure) - int(sure.is_clear.sum())
     count, rank = sure.weights.shape
     known = {"count": count, "rank": rank, "unclear": n_unclear}
-    return {**known, "level": shown_level(), "how": how_made(sure)}
+    parts = shown_parts(len(sure)).round(6).tolist()
+    return {**known, "level": shown_level(), "parts": parts, "how": how_made(sure)}
 
 
 def _variable(variable: Variable, domain: Domain) -> dict[str, Any]:

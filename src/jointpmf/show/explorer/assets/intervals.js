@@ -8,17 +8,22 @@ function quantile(sorted, part) {
   return before + (place % 1) * (after - before);
 }
 
-/** The interval of an answer from how far those of the replicates are from theirs, as in Python. */
-function intervalFrom(estimate, deviations, level) {
+/** The interval of a probability from how far those of the replicates are from theirs.
+ *
+ * Which quantiles are its ends depends on how many are below zero (docs/math.md, eq. 70).
+ */
+function intervalFrom(estimate, deviations, parts) {
   const sorted = deviations.sort();
-  return [(1 - level) / 2, (1 + level) / 2].map((part) => estimate + quantile(sorted, part));
+  const twiceBelow = sorted.reduce((sum, each) => sum + 1 - Math.sign(each), 0);
+  return parts[twiceBelow].map((part) => estimate + quantile(sorted, part));
 }
 
 /** The same model from other samples: the reference, which the rest differ from, and the rest. */
 class Replicates {
-  constructor(model, { count, rank, level, unclear, how }, bytes) {
+  constructor(model, { count, rank, level, parts, unclear, how }, bytes) {
     [this.count, this.level, this.nUnclear, this.how] = [count, level, unclear, how];
-    this.hasComponents = rank === model.rank; // those of an average are others
+    this.parts = parts;
+    this.hasComponents = unclear < count; // those of an average are others
     const size = (1 + model.nLevels) * rank;
     const [low, high] = [1, 2].map((k) => new Float64Array(bytes.buffer, 8 * k * size, size));
     const places = new Uint16Array(bytes.buffer, 24 * size);
@@ -47,7 +52,7 @@ class Replicates {
     if (!one.isPossible || nImpossible) return null;
     const around = answer(reference);
     const deviations = Float64Array.from(replicates, (each) => answer(each) - around);
-    return intervalFrom(answer(one), deviations, this.level);
+    return intervalFrom(answer(one), deviations, this.parts);
   }
 
   get levelText() {
