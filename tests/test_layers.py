@@ -23,6 +23,7 @@ UPWARD = {
     ("judge.curve", "show.notebook"),  # _repr_html_
     ("judge.summary", "show.notebook"),  # _repr_html_
     ("judge.vuong", "show.notebook"),  # _repr_html_
+    ("judge.uncertainty", "show.notebook"),  # _repr_html_
 }
 """Who imports from folders to its right, inside a method for people that is named beside it."""
 

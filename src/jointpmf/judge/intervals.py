@@ -6,6 +6,11 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 
+_MOST_SHIFT = 0.5
+"""How far a bias moves an interval at most, in standard errors. Beyond, as where a probability is
+zero and its replicates are not, so much is left of one tail that intervals would be too short."""
+
+
 def interval_columns(
     estimate: np.ndarray, deviations: np.ndarray, level: float, are_probabilities: bool = False
 ) -> dict[str, np.ndarray]:
@@ -42,8 +47,8 @@ def interval_parts(n_replicates: int, level: float) -> np.ndarray:
     [0.05, 0.95]
     """
     tail = float(ndtri((1 - level) / 2))
-    below = np.clip(np.arange(2 * n_replicates + 1) / 2, 0.5, n_replicates - 0.5)
-    shift = 2 * ndtri(below / n_replicates)
+    below = np.arange(2 * n_replicates + 1) / 2
+    shift = np.clip(2 * ndtri(below / n_replicates), -_MOST_SHIFT, _MOST_SHIFT)
     return np.column_stack([ndtr(shift + tail), ndtr(shift - tail)])
 
 

@@ -80,6 +80,12 @@ class Uncertainty:
         """Say how many replicates there are, and how they were made."""
         return f"Uncertainty({len(self)} replicates ({self.resampling}) of {self.pmf!r})"
 
+    def _repr_html_(self) -> str:
+        """Return the first variables with their intervals."""
+        from jointpmf.show.notebook import uncertainty_html
+
+        return uncertainty_html(self)
+
     def interval(self, query: Query, level: float = 0.9, *, backend: str = "polars") -> Any:
         """Return the answer to any question about the model, with its standard error and interval.
 

@@ -404,7 +404,9 @@ class Expectation(Stacks):
         return self._logs.copy()
 
     def _log_likelihood(self) -> float:
-        return float(np.multiply(self.rows.weights, self._logs).sum())
+        weights = self.rows.weights
+        counted = np.zeros(len(weights))  # a row that counts for nothing may be impossible
+        return float(np.multiply(weights, self._logs, out=counted, where=weights > 0).sum())
 
     def _run(self, stack: np.ndarray, counts: list[np.ndarray]) -> None:
         n_safe, unused = safe_cells(stack), np.empty((0, 0))
