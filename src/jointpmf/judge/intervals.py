@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-
 _MOST_SHIFT = 0.5
 """How far a bias moves an interval at most, in standard errors. Beyond, as where a probability is
 zero and its replicates are not, so much is left of one tail that intervals would be too short."""

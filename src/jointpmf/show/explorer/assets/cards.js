@@ -273,7 +273,7 @@ class Card {
   meanText() {
     if (!posterior.isPossible) return "mean –";
     const [before, now] = [prior, posterior].map((one) => numberText(one.mean(this.variable)));
-    const interval = shownInterval(posterior, (one) => one.mean(this.variable));
+    const interval = shownInterval(posterior, (one) => one.mean(this.variable), false);
     const between = interval ? ` (${interval.map(numberText).join("–")})` : "";
     return `mean ${now}${between}${before === now ? "" : `, was ${before}`}`;
   }

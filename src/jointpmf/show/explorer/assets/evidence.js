@@ -21,8 +21,9 @@ function firstState() {
 }
 
 /** The interval of what a function answers of a posterior, or null where none is to be shown. */
-function shownInterval(one, answer) {
-  return replicates && byId("intervals").checked ? replicates.interval(one, answer) : null;
+function shownInterval(one, answer, isProbability = true) {
+  if (!replicates || !byId("intervals").checked) return null;
+  return replicates.interval(one, answer, isProbability);
 }
 
 /** Say an interval of an element's number on hover, and to those who listen. */

@@ -8,7 +8,7 @@ function quantile(sorted, part) {
   return before + (place % 1) * (after - before);
 }
 
-/** The interval of a probability from how far those of the replicates are from theirs.
+/** The interval of an answer from how far those of the replicates are from theirs.
  *
  * Which quantiles are its ends depends on how many are below zero (docs/math.md, eq. 70).
  */
@@ -47,12 +47,13 @@ class Replicates {
   }
 
   /** The interval of what a function answers of a posterior, or null if a replicate has none. */
-  interval(one, answer) {
+  interval(one, answer, isProbability = true) {
     const { reference, replicates, nImpossible } = this.given(one);
     if (!one.isPossible || nImpossible) return null;
     const around = answer(reference);
     const deviations = Float64Array.from(replicates, (each) => answer(each) - around);
-    return intervalFrom(answer(one), deviations, this.parts);
+    const ends = intervalFrom(answer(one), deviations, this.parts);
+    return isProbability ? ends.map((end) => clamped(end, 0, 1)) : ends;
   }
 
   get levelText() {
