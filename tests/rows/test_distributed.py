@@ -152,6 +152,19 @@ class TestMarginals:
         assert there.status is here.status
 
 
+class TestUncertainty:
+    @both
+    def test_replicates_are_made_where_the_rows_are(self, frame_of):
+        found = jp.fit_rows(frame_of(TABLE, 2), 1, random_state=0)
+        sure = found.uncertainty(20, random_state=0)
+        again = found.uncertainty(20, random_state=0)
+        assert np.array_equal(sure.factors, again.factors)
+        here = jp.fit_rows(TABLE, 1, random_state=0).uncertainty(100, random_state=0)
+        names = CODES.domain.names[:1]
+        ratio = sure.marginal(names)["se"] / here.marginal(names)["se"]
+        assert ((ratio > 0.5) & (ratio < 2)).all()
+
+
 class TestLikelihood:
     @both
     def test_fifteen_iterations_are_those_in_memory(self, frame_of):
