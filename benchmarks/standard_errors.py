@@ -28,7 +28,7 @@ from benchmarks.measure import print_lines
 
 HERE = Path(__file__).parent
 
-N_REPLICATES, N_SAMPLES, N_JUDGED = 1000, 250, 10
+N_REPLICATES, N_SAMPLES, N_JUDGED = 1000, 250, 50
 """Replicates of ours; samples that are fitted one by one to see the standard deviation; and how
 many of these get standard errors too."""
 
@@ -311,6 +311,12 @@ standard deviation of these estimates. Beside it is the median of the standard e
 | table | classes | compared | ours ÷ actual | poLCA's ÷ actual |
 |---|---:|---:|---|---|
 {actual}
+
+Where the model holds and the rows determine it well, all agree. Four items and 319 rows (cheating)
+hardly determine two classes, and there they do not. Where the model does not hold, poLCA's are too
+small. Ours are nearer, and too small as well where a resample often has its best optimum far from
+the model (election, three classes): replicates begin at the model and stay near it. A probability
+near 0 or 1 is estimated as just that in many samples, whose standard error is then zero.
 """
 
 
