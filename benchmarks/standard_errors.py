@@ -314,9 +314,10 @@ standard deviation of these estimates. Beside it is the median of the standard e
 
 Where the model holds and the rows determine it well, all agree. Four items and 319 rows (cheating)
 hardly determine two classes, and there they do not. Where the model does not hold, poLCA's are too
-small. Ours are nearer, and too small as well where a resample often has its best optimum far from
-the model (election, three classes): replicates begin at the model and stay near it. A probability
-near 0 or 1 is estimated as just that in many samples, whose standard error is then zero.
+small. Ours are nearer in election and no better in carcinoma with two classes; they are too small
+where a sample often has its best optimum far from the model, as with three classes of election:
+replicates begin at the model and stay near it. A probability near 0 or 1 is estimated as just that
+in many samples, whose standard error is then zero.
 """
 
 
