@@ -73,6 +73,7 @@ bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.exact
 	JOINTPMF_PEERS=.venv-peers/bin/python $(BIN)/python -m benchmarks.likelihood
 	$(BIN)/python -m benchmarks.latent_class
+	JOINTPMF_PEERS=.venv-peers/bin/python $(BIN)/python -m benchmarks.standard_errors
 	$(BIN)/python -m benchmarks.starts
 	$(BIN)/python -m benchmarks.planted
 	$(BIN)/python -m benchmarks.rank_tests
