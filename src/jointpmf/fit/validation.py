@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jointpmf.data.codes import Codes, some_cells
-from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.fit.settings import HiddenCells
@@ -65,6 +64,13 @@ class _Judged:
         return np.inf if np.isnan(cost) else cost
 
 
+def _encoded(table: Any, domain: Domain) -> Codes:
+    """Return a validation table as codes."""
+    from jointpmf.data.encode import encode
+
+    return encode(table, domain)
+
+
 def judge_of_marginals(validation: Any, domain: Domain) -> Judge | None:
     """Return what judges a fit to marginals: a function, or rows."""
     if validation is None:
@@ -76,7 +82,7 @@ def judge_of_marginals(validation: Any, domain: Domain) -> Judge | None:
             "the validation of a fit to marginals must be a table of rows or callable, "
             f"not {shown(validation)}"
         )
-    rows = _scored_rows(encode(validation, domain), None)
+    rows = _scored_rows(_encoded(validation, domain), None)
     return lambda rank: HeldOut(rows, rank, patience=_ROW_PATIENCE)
 
 
@@ -101,7 +107,7 @@ def splitter(whole: Table, validation: Any, is_smoothed: bool, patience: int = 1
     if callable(validation):
         function = Split(whole, lambda rank: _Judged(validation, whole.domain))
         return lambda generator: function
-    rows = _holding_out(whole, encode(validation, whole.domain), None, is_smoothed)
+    rows = _holding_out(whole, _encoded(validation, whole.domain), None, is_smoothed)
     return lambda generator: rows
 
 
@@ -110,7 +116,7 @@ def plain_validation(validation: Any, domain: Domain) -> Any:
     if validation is None or isinstance(validation, (Real, HiddenCells)) or callable(validation):
         return validation
     hidden = _mask(validation)
-    return encode(validation, domain) if hidden is None else hidden
+    return _encoded(validation, domain) if hidden is None else hidden
 
 
 def are_cells(validation: Any) -> bool:

@@ -9,7 +9,8 @@ import numpy as np
 
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.judge.intervals import interval_columns, interval_parts
-from jointpmf.show.text import count_text
+from jointpmf.show.html import Html, element
+from jointpmf.show.text import count_text, range_text
 
 if TYPE_CHECKING:
     from jointpmf.judge.uncertainty import Uncertainty
@@ -139,3 +140,16 @@ def intervals(sure: Uncertainty, query: Callable[[JointPMF], np.ndarray]) -> Int
     estimate, deviations = sure.deviations(query)
     columns = interval_columns(estimate.values, deviations, _LEVEL, are_probabilities=True)
     return Interval(*(columns[name].reshape(estimate.shape) for name in Interval._fields))
+
+
+def error_text(sizes: Interval | None, f: int) -> Html:
+    """Return the standard error and the interval of the weight of a component, if known."""
+    if sizes is None:
+        return Html("")
+    between = range_text(sizes.low[f], sizes.high[f])
+    return interval_text(f" ± {100 * sizes.se[f]:.1f} ({between})")
+
+
+def interval_text(text: str) -> Html:
+    """Return what the box hides."""
+    return element("span", text, class_="interval")

@@ -11,8 +11,7 @@ from jointpmf.components import component_titles
 from jointpmf.domain import text_of
 from jointpmf.show.charts import bar, curve_html
 from jointpmf.show.html import Html, element, joined, name_of, paragraph, scroller
-from jointpmf.show.intervals import size_intervals
-from jointpmf.show.report.sureness import error_text
+from jointpmf.show.intervals import error_text, size_intervals
 from jointpmf.show.text import count_text, percent
 
 if TYPE_CHECKING:

@@ -22,8 +22,14 @@ from jointpmf.show.html import (
     paragraph,
     scroller,
 )
-from jointpmf.show.intervals import ProfileIntervals, intervals, profile_intervals, size_intervals
-from jointpmf.show.report.sureness import error_text, interval_text
+from jointpmf.show.intervals import (
+    ProfileIntervals,
+    error_text,
+    interval_text,
+    intervals,
+    profile_intervals,
+    size_intervals,
+)
 from jointpmf.show.text import amount_text, count_text, percent, range_text, shortened
 
 if TYPE_CHECKING:

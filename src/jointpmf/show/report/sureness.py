@@ -1,4 +1,4 @@
-"""How sure the numbers of a report are: where the intervals come from, and their text."""
+"""How sure a report is: where its intervals come from, and a box that hides them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 from jointpmf.show.html import Html, element, paragraph
 from jointpmf.show.intervals import has_components, how_made, level_text
-from jointpmf.show.text import range_text
 
 if TYPE_CHECKING:
     from jointpmf.judge.uncertainty import Uncertainty
-    from jointpmf.show.intervals import Interval
 
 
 def sureness(sure: Uncertainty) -> Iterator[Html]:
@@ -34,16 +32,3 @@ def sureness(sure: Uncertainty) -> Iterator[Html]:
         )
     box = Html('<input type="checkbox" id="intervals" checked/>')
     yield element("p", element("label", box, " Show intervals"), class_="switch")
-
-
-def error_text(sizes: Interval | None, f: int) -> Html:
-    """Return the standard error and the interval of the weight of a component, if known."""
-    if sizes is None:
-        return Html("")
-    between = range_text(sizes.low[f], sizes.high[f])
-    return interval_text(f" ± {100 * sizes.se[f]:.1f} ({between})")
-
-
-def interval_text(text: str) -> Html:
-    """Return what the box hides."""
-    return element("span", text, class_="interval")
