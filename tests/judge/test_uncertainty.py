@@ -170,6 +170,11 @@ class TestElsewhere:
             copy.uncertainty(3)
         assert len(copy.uncertainty(3, data=CODES)) == 3
 
+    def test_a_pickled_fit_to_counted_marginals_needs_its_rows_too(self):
+        found = jp.fit_rows(CODES, 2, objective=jp.Coupled(2), random_state=0)
+        with pytest.raises(jp.JointPMFError, match="give them as data="):
+            pickle.loads(pickle.dumps(found)).uncertainty(3)
+
     def test_fits_of_choose_rank(self):
         curve = jp.choose_rank(CODES, [1, 2], random_state=0)
         assert len(curve.solutions[1].uncertainty(3, data=CODES)) == 3
@@ -312,6 +317,10 @@ class TestAnswers:
         moved = interval_columns(np.array([1.0]), deviations + 10, 0.9)
         assert moved["low"][0] < found["low"][0] + 10
 
+    def test_the_estimate_is_never_outside(self):
+        found = interval_columns(np.array([1.0]), np.array([[0.2], [0.3], [0.4]]), 0.5)
+        assert found["low"][0] == 1.0
+
     def test_answers_of_all_kinds(self):
         assert Answer.of(3).values.tolist() == [3.0]
         with pytest.raises(jp.JointPMFError, match="one number"):
@@ -382,7 +391,7 @@ class TestBadInput:
         def only(bad):
             return lambda pmf: bad(pmf) if pmf is third else 1.0
 
-        with pytest.raises(jp.JointPMFError, match="failed for replicate 3: it returned NaN"):
+        with pytest.raises(jp.JointPMFError, match="failed for replicate 3: it returned NaN or"):
             sure.interval(only(lambda pmf: math.nan))
         with pytest.raises(jp.JointPMFError, match="replicate 3: ZeroDivisionError"):
             sure.interval(only(lambda pmf: 1 / 0))
@@ -390,14 +399,24 @@ class TestBadInput:
             sure.interval(only(lambda pmf: [1.0, 2.0]))
         with pytest.raises(jp.JointPMFError, match="failed for the model: it returned 'yes'"):
             sure.interval(lambda pmf: "yes")
+        with pytest.raises(jp.JointPMFError, match="it returned None"):
+            sure.interval(lambda pmf: None)
         with pytest.raises(jp.JointPMFError, match="must be a function of a JointPMF"):
             sure.interval("x0")
 
     def test_other_data(self, solution):
         with pytest.raises(jp.JointPMFError, match="there are 499, and it was to 500"):
             solution.uncertainty(3, data=jp.Codes(TRUTH.domain, HOLES[1:]))
-        with pytest.raises(jp.JointPMFError, match="objective is"):
+        with pytest.raises(jp.JointPMFError, match="some cells or weights differ"):
             solution.uncertainty(3, data=jp.Codes(TRUTH.domain, ROWS))
+        assert len(solution.uncertainty(3, data=jp.Codes(TRUTH.domain, HOLES[::-1]))) == 3
+        for options in ({}, {"rank": 2, "objective": "marginals"}):
+            other = jp.fit_rows(jp.Codes(TRUTH.domain, ROWS[:100]), random_state=0, **options)
+            with pytest.raises(jp.JointPMFError, match="some cells or weights differ"):
+                other.uncertainty(3, data=jp.Codes(TRUTH.domain, ROWS[100:200]))
+        tables = jp.fit_marginals(TRUTH.marginals(order=2), rank=1, random_state=0)
+        with pytest.raises(jp.JointPMFError, match="this one is to tables"):
+            tables.uncertainty(3, data=CODES)
         with pytest.raises(jp.JointPMFError, match="goes with data"):
             solution.uncertainty(3, sample_weight=np.ones(N_ROWS))
 
@@ -413,8 +432,11 @@ class TestBadInput:
     def test_a_variable_called_like_a_column(self):
         domain = jp.Domain.of_sizes([2], names=["low"])
         found = jp.fit_rows(jp.Codes(domain, [[0], [1], [1]]), 1)
+        sure = found.uncertainty(3)
         with pytest.raises(jp.JointPMFError, match="a variable is called 'low'"):
-            found.uncertainty(3).marginal(["low"])
+            sure.marginal(["low"])
+        with pytest.raises(jp.JointPMFError, match="a variable is called 'low'"):
+            sure.predict_proba([[None]], "low")
 
 
 @pytest.mark.parametrize("n_done", [1, 5])

@@ -97,19 +97,18 @@ def test_parts_draw_the_same_wherever_and_whenever_they_are(how):
 
 
 @pytest.mark.parametrize("how", HOWS)
-@pytest.mark.parametrize("unit", [1.0, 0.5], ids=["counts", "weights"])
+@pytest.mark.parametrize("unit", [None, 1.0, 0.5, 1000.0])
 def test_spooled_rows_vary_as_rows_in_memory_do(how, unit):
-    """Counts of levels vary by the square root of how many rows there are, merged or not."""
+    """Counts of levels vary by the root of how many rows there are, whatever each counts for."""
     with Spool(DOMAIN, block_bytes=4000) as spool:
-        spool.add(jp.Codes(DOMAIN, ROWS), np.full(len(ROWS), unit))
+        weights = None if unit is None else np.full(len(ROWS), unit)
+        spool.add(jp.Codes(DOMAIN, ROWS), weights)
         source = SpooledRows(spool)
         draw = resampled(source, how, None, None, 1)
         counts, own = np.array([draw(k).counts for k in range(400)]), source.counts
     assert np.allclose(counts.mean(axis=0), own, rtol=0.1)
-    if unit == 1:
-        assert np.allclose(counts.std(axis=0), np.sqrt(own), rtol=0.15)
-    else:  # merged rows with other weights are taken for one, which is on the safe side
-        assert (counts.std(axis=0) > 0.85 * unit * np.sqrt(own / unit)).all()
+    unit = unit or 1.0
+    assert np.allclose(counts.std(axis=0), unit * np.sqrt(own / unit), rtol=0.15)
 
 
 def test_bad_designs_are_refused():
@@ -121,6 +120,8 @@ def test_bad_designs_are_refused():
         Design.of([1, 2], None, 3)
     with pytest.raises(jp.JointPMFError, match="strata of row 1 is missing"):
         Design.of(None, [0.0, np.nan, 1.0], 3)
+    with pytest.raises(jp.JointPMFError, match="groups of row 0 is missing"):
+        Design.of(np.array([np.nan, 1.0, 2.0], object), None, 3)
     with pytest.raises(jp.JointPMFError, match="all numbers or all text"):
         Design.of([1, "a", None], None, 3)
     with pytest.raises(jp.JointPMFError, match="one row cannot be resampled"):

@@ -25,16 +25,17 @@ def errors_of(answer: Answer, pmf: JointPMF, model: str, level: float) -> Errors
     sure = Uncertainty(*read_beside(model, pmf))
     names, mean = answer.pmf.domain.names, answer.moments()
 
-    def query(one: JointPMF) -> np.ndarray:
-        shares = one.condition(answer.given).marginal(names).table()
-        return shares.ravel() if mean is None else np.append(shares, shares @ values)
+    def query(one: JointPMF) -> JointPMF:
+        return one.condition(answer.given).marginal(names)
 
-    values = np.array(answer.pmf.domain.variables[0].values)
     if any(means_component(name, pmf.domain) for name in (*names, *answer.given)):
         sure.sizes(level)  # warns if it is not clear which component is which
-    frame = sure.interval(query, level)
-    columns = (frame[column].to_list() for column in ("se", "low", "high"))
-    return Errors(level, *columns)
+    frames = [sure.interval(query, level)]
+    if mean is not None:
+        values = np.array(answer.pmf.domain.variables[0].values)
+        frames.append(sure.interval(lambda one: query(one).table() @ values, level))
+    columns = ("se", "low", "high")
+    return Errors(level, *([x for frame in frames for x in frame[name]] for name in columns))
 
 
 def replicates_in(path: str) -> tuple[ModelFile, dict[str, Any]] | None:

@@ -39,6 +39,7 @@ from jointpmf.fit.subsets import fit_counted, fit_subsets
 from jointpmf.fit.unrated import fit_rated_items
 from jointpmf.fit.validation import are_cells, plain_validation, splitter
 from jointpmf.marginals.orders import are_many, check_countable
+from jointpmf.rows.parts import fingerprint_of
 from jointpmf.rows.reading import Batches, FileReading, Reading, Stream, counted_marginals
 from jointpmf.rows.source import Source, Table, check_levels, check_table
 from jointpmf.rows.spool import SpooledRows
@@ -150,7 +151,9 @@ def fit_rows(
         defaults = asked.default_limits()
         with watched_loop(max_iter, tol, callback, verbose, rows.domain, defaults) as loop:
             found = _Fitting(asked, loop).run(rows)
-        return replace(found, reopen=_way_back(rows, asked, (source, options, sample_weight)))
+        way_back = _way_back(rows, asked, (source, options, sample_weight))
+        fingerprint = fingerprint_of(rows) if isinstance(rows, Table) else None
+        return replace(found, reopen=way_back, fingerprint=fingerprint)
 
 
 def _way_back(

@@ -168,6 +168,8 @@ class Solution:
         The tables, of a fit to tables.
     reopen : callable or None
         Gives the rows again, of a fit to rows that can be read again.
+    fingerprint : int or None
+        What rows in memory are known by.
     """
 
     pmf: JointPMF
@@ -187,6 +189,7 @@ class Solution:
     settings: Objective | None = None
     marginals: MarginalSet | None = field(default=None, repr=False)
     reopen: Reopen | None = field(default=None, repr=False, compare=False)
+    fingerprint: int | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, outcome: Outcome, domain: Domain, start: Start | None = None) -> Solution:

@@ -72,17 +72,19 @@ class Answer:
         clash = [name for name in self.labels if name in columns]
         if clash:
             raise JointPMFError(
-                f"a variable is called {clash[0]!r}, as a column of the answer is: ask for "
-                "pmf.table() instead"
+                f"a variable is called {clash[0]!r}, as a column of the answer is; without names: "
+                "interval(lambda pmf: pmf.marginal([…]).table())"
             )
         return table_of({**self.labels, **columns}, backend)
 
 
 def _numbers(found: Any) -> np.ndarray:
     try:
+        if found is None:
+            raise TypeError("nothing")
         values = np.asarray(found, dtype=float)
     except (TypeError, ValueError):
         raise JointPMFError(f"it returned {shown(found)}, which is not a number") from None
-    if np.isnan(values).any():
-        raise JointPMFError("it returned NaN")
+    if not np.isfinite(values).all():
+        raise JointPMFError("it returned NaN or infinity")
     return values

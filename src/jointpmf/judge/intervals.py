@@ -30,6 +30,7 @@ def interval_columns(
     parts = interval_parts(len(deviations), level)[twice_below]
     ordered = np.sort(deviations, axis=0)
     low, high = (estimate + _quantile(ordered, part) for part in parts.T)
+    low, high = np.minimum(low, estimate), np.maximum(high, estimate)  # of few replicates
     if are_probabilities:
         low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
     return {"estimate": estimate, "se": deviations.std(axis=0, ddof=1), "low": low, "high": high}

@@ -52,7 +52,7 @@ def quick_points(solution: Solution, source: Source, draw: Draw, n: int) -> list
             f"{len(tangent.moved)}: leave quick out"
         )
     drawn = [draw(k) for k in range(n)]
-    information, pushes = _sums(pmf, drawn, tangent)
+    information, pushes = _sums(pmf, source, drawn, tangent)
     if positive_rank(information) < len(information):
         raise JointPMFError(
             "quick needs rows that determine the model, which these do not: leave quick out"
@@ -61,18 +61,20 @@ def quick_points(solution: Solution, source: Source, draw: Draw, n: int) -> list
     return [_moved(at + tangent.expand(step), pmf) for step in steps.T]
 
 
-def _sums(pmf: JointPMF, drawn: list[Source], tangent: Tangent) -> tuple[np.ndarray, np.ndarray]:
+def _sums(
+    pmf: JointPMF, own: Table, drawn: list[Source], tangent: Tangent
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the information in all rows, and what the weights of each replicate push to."""
     tables = [table for table in drawn if isinstance(table, Table)]
     rows = tables[0].codes.array
     weights = np.array([table.rows.weights for table in tables])
-    mean = weights.mean(axis=0)  # the data's own weights, but for chance
+    plain = own.rows.weights
     information = np.zeros((len(tangent.moved),) * 2)
     pushes = np.zeros((len(tangent.moved), len(tables)))
     for begin in range(0, len(rows), _BLOCK):
         part = slice(begin, begin + _BLOCK)
         scores = scores_of_rows(pmf, rows[part], tangent)
-        information += (scores * mean[part, None]).T @ scores
+        information += (scores * plain[part, None]).T @ scores
         pushes += scores.T @ weights[:, part].T
     return information, pushes
 

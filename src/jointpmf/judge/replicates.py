@@ -21,6 +21,7 @@ from jointpmf.judge.resampled_tables import tables_drawn
 from jointpmf.judge.uncertainty import Uncertainty
 from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
+from jointpmf.rows.parts import fingerprint_of
 from jointpmf.rows.resampling import resampled
 from jointpmf.rows.source import Source, Table
 from jointpmf.threads import interrupts, one_blas_thread, run_all
@@ -56,7 +57,9 @@ def uncertainty_of(
     one_of(resample, ("auto", "bayesian", "multinomial", "counts", "model"), "resample")
     asked = _Asked(n, int(seeded_generator(random_state).integers(2**63)), resample, verbose)
     with one_blas_thread:
-        if data is None and solution.reopen is None and solution.marginals is not None:
+        if solution.source is not None and solution.source.kind == "marginals":
+            if data is not None:
+                raise JointPMFError("data are for fits to rows: this one is to tables")
             if groups is not None or strata is not None or quick:
                 raise JointPMFError("groups, strata and quick are for fits to rows")
             found = _of_tables(solution, asked)
@@ -147,6 +150,10 @@ def _checked(source: Source, solution: Solution) -> Source:
         raise JointPMFError(
             f"the rows are not those of the fit: there are {n_rows}, and it was to {told.n_rows}"
         )
+    if solution.fingerprint is not None and isinstance(source, Table):
+        if fingerprint_of(source) != solution.fingerprint:
+            raise JointPMFError("the rows are not those of the fit: some cells or weights differ")
+        return source
     cost = cost_again(solution, source)
     if cost is not None and not math.isclose(cost, solution.objective, rel_tol=_SAME):
         raise JointPMFError(
@@ -163,7 +170,10 @@ def _all(replicate: Replicate, asked: _Asked) -> list[Point]:
     with progress_bar("replicates", n, asked.verbose) as advance:
 
         def make(k: int) -> None:
-            found[k] = replicate(k)
+            try:
+                found[k] = replicate(k)
+            except JointPMFError as error:
+                raise JointPMFError(f"replicate {k} cannot be fitted: {error}") from None
             advance(f"{len(found)} done")
 
         try:

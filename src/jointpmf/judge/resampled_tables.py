@@ -90,7 +90,8 @@ def tables_drawn(
         people = People(max(_n_people(table, 1.0, pmf) for table in tables), 1.0)
     if people is None:
         own = [m.n_rows is not None for m in marginals]
-        return _CountDraws(tables, own, seed).drawn, tables, "counts"
+        expected = [replace(table, counts=np.maximum(table.counts, 0.0)) for table in tables]
+        return _CountDraws(tables, own, seed).drawn, expected, "counts"
     drawn = _ModelDraws(tables, pmf, people, seed)
     return drawn.drawn, [drawn.expected(table) for table in tables], "model"
 

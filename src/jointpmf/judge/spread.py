@@ -231,7 +231,7 @@ class Starts:
     @property
     def rank(self) -> int:
         """Number of components of one fit."""
-        return self.pmf.rank // self.n_averaged
+        return members_of(self.pmf, self.n_averaged)[0].rank
 
     @property
     def size(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -51,8 +51,8 @@ class Uncertainty:
     reference : JointPMF
         What the way of refitting makes of the data as they are, from which replicates differ.
     resampling : str
-        How the data were resampled: rows by "bayesian" or "multinomial" weights, tables from their
-        "counts" or from the "model"; "quick" without refits.
+        How the data were resampled: rows by "bayesian" or "multinomial" weights (with ", quick"
+        behind, if there were no refits), tables from their "counts" or from the "model".
     """
 
     pmf: JointPMF
@@ -182,7 +182,10 @@ class Uncertainty:
         columns = interval_columns(estimate.values, deviations, checked_level(level), True)
         row, place = estimate.labels.values()
         levels = self.pmf.marginal([target]).domain.variables[0].levels
-        return table_of({"row": row, target: (levels, place), **columns}, backend)
+        if target == "row":
+            raise JointPMFError("a variable is called 'row', as a column of the answer is")
+        labelled = replace(estimate, labels={"row": row, target: (levels, place)})
+        return labelled.to_frame(columns, backend)
 
     def expectation(
         self, rows: Any, target: str, level: float = 0.9, *, backend: str = "polars"

@@ -148,7 +148,7 @@ def rubin_columns(
         own = (m - 1) / part**2
         # (ν + 1)/(ν + 3) ν (1 − λ), written so that an infinite ν stays so, and λ = 1 gives 0
         complete = df * (1 - 2 / (df + 3)) * (1 - part) if np.isfinite(df) else np.inf
-        both = 1 / (1 / own + 1 / complete)
+        both = np.where(part < 1, 1 / (1 / own + 1 / complete), own)
     error = np.sqrt(total)
     half = np.where(total > 0, stdtrit(both, (1 + level) / 2) * error, 0.0)
     return {

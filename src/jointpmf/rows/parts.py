@@ -18,8 +18,9 @@ from jointpmf.data.codes import Codes
 from jointpmf.marginals.counting import Subset, count_tables
 from jointpmf.marginals.counts import MarginalCounts
 from jointpmf.marginals.orders import check_countable
-from jointpmf.marginals.tables import Table, add
-from jointpmf.rows.source import digest_of
+from jointpmf.marginals.tables import Table as CountTable
+from jointpmf.marginals.tables import add
+from jointpmf.rows.source import Table, digest_of
 from jointpmf.rows.table import (
     ColumnRows,
     Stacks,
@@ -137,11 +138,16 @@ class HashRows:
         return RowHash(int((row_hashes(part.rows.columns) * marks).sum()))
 
 
+def fingerprint_of(table: Table) -> int:
+    """Return a number that tells tables in memory apart, whatever the order of their rows."""
+    return HashRows()(Part(0, table.rows)).value % 2**64
+
+
 @dataclass(frozen=True)
 class SubsetCounts:
     """How often each cell of each subset was seen."""
 
-    tables: list[Table]
+    tables: list[CountTable]
 
     def merged(self, other: SubsetCounts) -> SubsetCounts:
         """Return the counts of both."""
@@ -219,20 +225,20 @@ class Reweighted:
     how: str
     seed: int
     replicate: int
+    are_counts: bool = True
+    """Whether a weight is how many rows were put together; else each row is one, of any weight."""
 
     def __call__(self, part: Part) -> Any:
         """Return what the task gives."""
         # a counter and no state: whoever has the part draws the same, and again after a failure
         bits = np.random.Philox(key=self.seed, counter=[0, 0, self.replicate, part.index])
         generator, weights = np.random.Generator(bits), part.rows.weights
-        are_counts = bool((weights % 1 == 0).all())
+        counts = weights if self.are_counts else np.ones(len(weights))
         if self.how == "multinomial":
-            drawn = generator.poisson(weights if are_counts else 1.0, len(weights)).astype(float)
-        elif are_counts:  # of rows that were put together
-            drawn = generator.standard_gamma(weights)
+            drawn = generator.poisson(counts).astype(float)
         else:
-            drawn = generator.standard_exponential(len(weights))
-        new = drawn if are_counts else weights * drawn
+            drawn = generator.standard_gamma(counts)
+        new = drawn if self.are_counts else weights * drawn
         return self.task(Part(part.index, replace(part.rows, weights=new)))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from jointpmf.data.codes import Codes
+from jointpmf.domain import is_missing
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.rows.parts import PartedRows, Parts, Reweighted, S, Task
 from jointpmf.rows.source import Source, Table
@@ -98,9 +99,12 @@ def _labels(labels: Any, what: str, n_rows: int) -> tuple[np.ndarray, np.ndarray
     except (TypeError, ValueError):
         raise JointPMFError(f"{what} must be one label per row, all numbers or all text") from None
     if found.shape != (n_rows,):
-        raise JointPMFError(f"{what} must be one label for each of {n_rows} rows, not {labels!r}")
-    if found.dtype.kind == "f" and np.isnan(found).any():
-        raise JointPMFError(f"{what} of row {int(np.isnan(found).argmax())} is missing")
+        raise JointPMFError(
+            f"{what} must be one label for each of {n_rows} rows, not {shown(labels)}"
+        )
+    lacking = [k for k, label in enumerate(found.tolist()) if is_missing(label)]
+    if lacking:
+        raise JointPMFError(f"{what} of row {lacking[0]} is missing")
     return kinds, codes
 
 
@@ -112,8 +116,8 @@ def resampled(source: Source, how: str, groups: Any, strata: Any, seed: int) -> 
     if groups is not None or strata is not None:
         raise JointPMFError("groups and strata need rows in memory")
     assert isinstance(source, PartedRows)
-    parts = source.parts
-    return lambda k: PartedRows(_ReweightedParts(parts, how, seed, k))
+    parts, are_counts = source.parts, not getattr(source.parts, "is_weighted", False)
+    return lambda k: PartedRows(_ReweightedParts(parts, how, seed, k, are_counts))
 
 
 @dataclass(frozen=True)
@@ -153,9 +157,9 @@ class _TableDraws:
 class _ReweightedParts:
     """A table in parts as one replicate sees it; the rows stay where they are."""
 
-    def __init__(self, parts: Parts, how: str, seed: int, replicate: int) -> None:
+    def __init__(self, parts: Parts, *seen_as: Any) -> None:
         self.domain = parts.domain
-        self._parts, self._seen_as = parts, (how, seed, replicate)
+        self._parts, self._seen_as = parts, seen_as
 
     def total(self, task: Task[S]) -> S:
         """Return the sum of a task's results over all parts."""

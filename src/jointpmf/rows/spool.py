@@ -1,8 +1,8 @@
 """Codes in a temporary file: rows that are read again and again, but never held all at once.
 
 A block has a fixed size, however much memory there is, so that the same rows give the same bits.
-Where rows repeat often, a block holds the distinct ones and how often each was seen, or what it
-counts for.
+Where rows repeat often, a block holds the distinct ones and how often each was seen, unless they
+have weights of their own.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class Spool:
     def __init__(self, domain: Domain, block_bytes: int = 2**24) -> None:
         self.domain = domain
         self.n_rows = 0
+        self.is_weighted = False
         dtype = np.dtype(code_dtype(max(domain.sizes, default=1)))
         size = max(block_bytes // (len(domain) * dtype.itemsize + _BYTES_BESIDE), 1)
         self._columns, self._weights = np.empty((len(domain), size), dtype), np.empty(size)
@@ -69,6 +70,7 @@ class Spool:
         """Take more rows in, each of which counts for one unless there are weights."""
         assert len(self._weights), "the spool is finished"
         self.n_rows += codes.n_rows
+        self.is_weighted = self.is_weighted or weights is not None
         begin = 0
         while begin < codes.n_rows:
             first = self._filled
@@ -90,7 +92,9 @@ class Spool:
     def _empty_block(self, few: int) -> None:
         """Write the block; but if it has only few distinct rows, keep those and go on filling."""
         filled = Codes(self.domain, self._columns[:, : self._filled].T)
-        rows = ColumnRows.of_codes(filled, self._weights[: self._filled].copy())
+        # a row with a weight stays one observation: replicates draw for each of them
+        kept = ColumnRows.as_they_are if self.is_weighted else ColumnRows.of_codes
+        rows = kept(filled, self._weights[: self._filled].copy())
         self._n_empty += rows.n_empty
         if len(rows) > few:
             self._write(rows)

@@ -15,7 +15,8 @@ function quantile(sorted, part) {
 function intervalFrom(estimate, deviations, parts) {
   const sorted = deviations.sort();
   const twiceBelow = sorted.reduce((sum, each) => sum + 1 - Math.sign(each), 0);
-  return parts[twiceBelow].map((part) => estimate + quantile(sorted, part));
+  const [low, high] = parts[twiceBelow].map((part) => estimate + quantile(sorted, part));
+  return [Math.min(low, estimate), Math.max(high, estimate)];
 }
 
 /** The same model from other samples: the reference, which the rest differ from, and the rest. */
