@@ -250,7 +250,7 @@ class TestQuery:
         path = model.with_name("m.replicates.safetensors")
         assert "not clear" not in inside("query", model, "--of", "a", "--level", 0.9)[2]
         sure = Uncertainty.load(path)
-        sure.is_clear[:] = False
+        sure.is_clear[1:] = False
         sure.save(path)
         for asked in (("--of", "component"), ("--of", "a", "--given", "component=1")):
             code, _, err = inside("query", model, *asked, "--level", 0.9)

@@ -1,6 +1,7 @@
 """Between what answers are, among models that fit as well: beside exact linear programs."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -314,10 +315,17 @@ class TestBadInput:
         with pytest.raises(jp.JointPMFError, match=r"'x0'.*probability zero"):
             question.value(Point.of_pmf(sure))
 
-    def test_a_solution_without_tables(self):
+    def test_a_solution_without_tables_or_rows(self):
         solution = jp.fit_rows([["rain", "wet"], ["sun", "dry"]], 1, random_state=0)
-        with pytest.raises(jp.JointPMFError, match="needs the tables of the fit"):
-            solution.spread({"x0": "rain"})
+        gone = replace(solution, reopen=None)
+        with pytest.raises(jp.JointPMFError, match="needs the tables or the rows of the fit"):
+            gone.spread({"x0": "rain"})
+
+    def test_rows_that_are_not_in_memory(self):
+        rows = jp.random_pmf(jp.Domain.of_sizes([2, 2]), 2, random_state=0).sample(50)
+        solution = jp.fit_rows([rows], 1, random_state=0)
+        with pytest.raises(jp.JointPMFError, match="needs them in memory"):
+            solution.spread({"x0": 0})
 
     def test_no_starts(self, solution):
         with pytest.raises(jp.JointPMFError, match="n_starts"):
@@ -327,7 +335,7 @@ class TestBadInput:
         domain = jp.Domain.of_sizes([60, 60, 60])
         tables = jp.random_pmf(domain, 2, random_state=0).marginals(order=2)
         solution = jp.fit_marginals(tables, 40, loss="squares", random_state=0, max_iter=1)
-        with pytest.raises(jp.JointPMFError, match="rank 40 over 3 variables from 3 tables"):
+        with pytest.raises(jp.JointPMFError, match="rank 40 over 3 variables from 10800 cells"):
             solution.spread({"x0": 0})
 
 
@@ -364,3 +372,27 @@ def test_the_jacobian_of_rows_is_that_of_differences():
 
 def at(walker, values):
     return walker.point_at(walker.mixed(values, values, 0.5))
+
+
+class TestRows:
+    def test_rows_that_determine_the_model_leave_no_spread(self):
+        truth = planted(2, [3, 3, 3], 2)
+        found = jp.fit_rows(truth.sample(2000, random_state=0), 2, random_state=0)
+        spread = found.spread({"x0": 0, "x1": 1})
+        assert spread.high - spread.low < 1e-4
+        assert "determine" in spread.reason or "same answer" in spread.reason
+
+    def test_variables_that_no_row_has_together_leave_one(self):
+        rows = np.array(planted(2, [2, 2, 2], 2).sample(300, random_state=0, backend="codes"))
+        rows[:150, 0] = rows[150:, 2] = -1
+        found = jp.fit_rows(jp.Codes(jp.Domain.of_sizes([2, 2, 2]), rows), 4, random_state=0)
+        low, high = found.spread({"x0": 0, "x2": 0}, random_state=0)
+        assert high > low + 0.01
+
+    def test_a_blend_of_unequal_fits_is_one_model(self):
+        pmfs = [planted(seed, [2, 2, 2], 2) for seed in (1, 2)]
+        blend = jp.average(pmfs, weights=[0.3, 0.7])
+        rows = jp.Codes(blend.domain, blend.sample(200, random_state=0, backend="codes"))
+        found = replace(jp.fit_rows(rows, 4, random_state=0), pmf=blend, n_averaged=2)
+        low, high = found.spread({"x0": 0}, given={"x1": 0}, n_starts=2, random_state=0)
+        assert low <= high

@@ -77,13 +77,13 @@ class Errors(NamedTuple):
 
     level: float
     """How often the intervals hold the truth."""
-    se: Sequence[float]
-    low: Sequence[float]
-    high: Sequence[float]
+    se: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
 
     def for_json(self, place: int) -> dict[str, float]:
         """Return what is known of one number as a plain object."""
-        return {"se": self.se[place], "low": self.low[place], "high": self.high[place]}
+        return {name: float(getattr(self, name)[place]) for name in ("se", "low", "high")}
 
 
 class Answer(NamedTuple):
@@ -260,7 +260,7 @@ def _error_table(
     most = max(errors.high[place] for place in places[: len(rows)]) or 1.0
     for (levels, share), place in zip(rows, places, strict=False):
         low, high = errors.low[place], errors.high[place]
-        solid = bar(max(low, 0.0) / most, width)
+        solid = bar(low / most, width)
         light = "░" * (round(width * high / most) - len(solid))
         cells = [Text(text_of(level)) for level in levels]
         numbers = map(percent, (share, errors.se[place], low, high))

@@ -9,8 +9,9 @@ import numpy as np
 from jointpmf.command.printing import Answer, Errors
 from jointpmf.components import means_component
 from jointpmf.errors import JointPMFError, checked_level
+from jointpmf.judge.intervals import interval_columns
 from jointpmf.judge.replicate_file import is_of_replicates, read_beside, read_replicates
-from jointpmf.judge.uncertainty import Uncertainty
+from jointpmf.judge.uncertainty import Query, Uncertainty
 from jointpmf.model_file import ModelFile
 
 if TYPE_CHECKING:
@@ -25,17 +26,25 @@ def errors_of(answer: Answer, pmf: JointPMF, model: str, level: float) -> Errors
     sure = Uncertainty(*read_beside(model, pmf))
     names, mean = answer.pmf.domain.names, answer.moments()
 
-    def query(one: JointPMF) -> JointPMF:
-        return one.condition(answer.given).marginal(names)
+    def shares(one: JointPMF) -> np.ndarray:
+        return one.condition(answer.given).marginal(names).table().ravel()
 
     if any(means_component(name, pmf.domain) for name in (*names, *answer.given)):
         sure.sizes(level)  # warns if it is not clear which component is which
-    frames = [sure.interval(query, level)]
+    found = [_columns(sure, shares, level, are_probabilities=True)]
     if mean is not None:
         values = np.array(answer.pmf.domain.variables[0].values)
-        frames.append(sure.interval(lambda one: query(one).table() @ values, level))
+        found.append(_columns(sure, lambda one: shares(one) @ values, level, False))
     columns = ("se", "low", "high")
-    return Errors(level, *([x for frame in frames for x in frame[name]] for name in columns))
+    return Errors(level, *(np.concatenate([one[name] for one in found]) for name in columns))
+
+
+def _columns(
+    sure: Uncertainty, query: Query, level: float, are_probabilities: bool
+) -> dict[str, np.ndarray]:
+    """Return the intervals of numbers whose variables may be called as anything."""
+    estimate, deviations = sure.deviations(query)
+    return interval_columns(estimate.values, deviations, level, are_probabilities)
 
 
 def replicates_in(path: str) -> tuple[ModelFile, dict[str, Any]] | None:

@@ -53,6 +53,15 @@ class Uncertainty:
     resampling : str
         How the data were resampled: rows by "bayesian" or "multinomial" weights (with ", quick"
         behind, if there were no refits), tables from their "counts" or from the "model".
+
+    Examples
+    --------
+    >>> import jointpmf as jp
+    >>> truth = jp.random_pmf(jp.Domain.of_sizes([2, 3]), rank=1, random_state=0)
+    >>> solution = jp.fit_rows(truth.sample(99, random_state=0), rank=1)
+    >>> sure = solution.uncertainty(n=50, random_state=0)
+    >>> sure.marginal(["x0"], level=0.95).columns
+    ['x0', 'estimate', 'se', 'low', 'high']
     """
 
     pmf: JointPMF
