@@ -322,8 +322,8 @@ class TestBadInput:
             gone.spread({"x0": "rain"})
 
     def test_rows_that_are_not_in_memory(self):
-        rows = jp.random_pmf(jp.Domain.of_sizes([2, 2]), 2, random_state=0).sample(50)
-        solution = jp.fit_rows([rows], 1, random_state=0)
+        rows = jp.Codes(jp.Domain.of_sizes([2, 2]), [[0, 1], [1, 0], [1, 1]])
+        solution = jp.fit_rows([rows], 1, domain=rows.domain, random_state=0)
         with pytest.raises(jp.JointPMFError, match="needs them in memory"):
             solution.spread({"x0": 0})
 
