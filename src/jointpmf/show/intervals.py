@@ -96,7 +96,8 @@ def how_made(sure: Uncertainty) -> str:
     Examples
     --------
     >>> import jointpmf as jp
-    >>> rows = jp.random_pmf(jp.Domain.of_sizes([2, 3]), 1, random_state=0).sample(99, random_state=0)
+    >>> truth = jp.random_pmf(jp.Domain.of_sizes([2, 3]), rank=1, random_state=0)
+    >>> rows = truth.sample(99, random_state=0)
     >>> how_made(jp.fit_rows(rows, rank=1).uncertainty(n=2, random_state=0))
     '2 fits to the same rows with random weights (Bayesian bootstrap)'
     """
