@@ -9,9 +9,8 @@ import numpy as np
 from jointpmf.command.printing import Answer, Errors
 from jointpmf.components import means_component
 from jointpmf.errors import JointPMFError, checked_level
-from jointpmf.judge.intervals import interval_columns
 from jointpmf.judge.replicate_file import is_of_replicates, read_beside, read_replicates
-from jointpmf.judge.uncertainty import Query, Uncertainty
+from jointpmf.judge.uncertainty import Uncertainty
 from jointpmf.model_file import ModelFile
 
 if TYPE_CHECKING:
@@ -31,20 +30,12 @@ def errors_of(answer: Answer, pmf: JointPMF, model: str, level: float) -> Errors
 
     if any(means_component(name, pmf.domain) for name in (*names, *answer.given)):
         sure.sizes(level)  # warns if it is not clear which component is which
-    found = [_columns(sure, shares, level, are_probabilities=True)]
+    found = [sure.columns(shares, level, are_probabilities=True)[1]]
     if mean is not None:
         values = np.array(answer.pmf.domain.variables[0].values)
-        found.append(_columns(sure, lambda one: shares(one) @ values, level, False))
+        found.append(sure.columns(lambda one: shares(one) @ values, level)[1])
     columns = ("se", "low", "high")
     return Errors(level, *(np.concatenate([one[name] for one in found]) for name in columns))
-
-
-def _columns(
-    sure: Uncertainty, query: Query, level: float, are_probabilities: bool
-) -> dict[str, np.ndarray]:
-    """Return the intervals of numbers whose variables may be called as anything."""
-    estimate, deviations = sure.deviations(query)
-    return interval_columns(estimate.values, deviations, level, are_probabilities)
 
 
 def replicates_in(path: str) -> tuple[ModelFile, dict[str, Any]] | None:

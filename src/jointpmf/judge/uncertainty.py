@@ -122,10 +122,17 @@ class Uncertainty:
         >>> sure.interval(lambda pmf: pmf.marginal(["x1"])).columns
         ['x1', 'estimate', 'se', 'low', 'high']
         """
-        estimate, deviations = self.deviations(query)
-        is_pmf = estimate.are_probabilities
-        columns = interval_columns(estimate.values, deviations, checked_level(level), is_pmf)
+        estimate, columns = self.columns(query, level)
         return estimate.to_frame(columns, backend)
+
+    def columns(
+        self, query: Query, level: float, are_probabilities: bool = False
+    ) -> tuple[Answer, dict[str, np.ndarray]]:
+        """Return the model's answer, and its columns estimate, se, low and high."""
+        level = checked_level(level)
+        estimate, deviations = self.deviations(query)
+        are_probabilities = are_probabilities or estimate.are_probabilities
+        return estimate, interval_columns(estimate.values, deviations, level, are_probabilities)
 
     def deviations(self, query: Query) -> tuple[Answer, np.ndarray]:
         """Return the model's answer, and how far that of each replicate is from the reference's."""
@@ -187,8 +194,7 @@ class Uncertainty:
         (6, 6)
         """
         codes = self.pmf._codes(rows)
-        estimate, deviations = self.deviations(lambda pmf: pmf.predict_proba(codes, target))
-        columns = interval_columns(estimate.values, deviations, checked_level(level), True)
+        estimate, columns = self.columns(lambda pmf: pmf.predict_proba(codes, target), level, True)
         row, place = estimate.labels.values()
         levels = self.pmf.marginal([target]).domain.variables[0].levels
         if target == "row":
@@ -214,8 +220,7 @@ class Uncertainty:
         ['row', 'estimate', 'se', 'low', 'high']
         """
         codes = self.pmf._codes(rows)
-        estimate, deviations = self.deviations(lambda pmf: pmf.expectation(codes, target))
-        columns = interval_columns(estimate.values, deviations, checked_level(level))
+        _, columns = self.columns(lambda pmf: pmf.expectation(codes, target), level)
         return table_of({"row": np.arange(codes.n_rows), **columns}, backend)
 
     def mode(self, rows: Any, target: str, level: float = 0.9, *, backend: str = "polars") -> Any:
@@ -288,8 +293,7 @@ class Uncertainty:
         ['component', 'estimate', 'se', 'low', 'high']
         """
         self._check_components()
-        estimate, deviations = self.deviations(lambda pmf: pmf.weights)
-        columns = interval_columns(estimate.values, deviations, checked_level(level), True)
+        _, columns = self.columns(lambda pmf: pmf.weights, level, are_probabilities=True)
         return table_of({"component": [*self.pmf.component_labels], **columns}, backend)
 
     def profiles(
@@ -311,10 +315,11 @@ class Uncertainty:
         self._check_components()
         domain, rank = self.pmf.domain, self.pmf.rank
         which = domain.indices(domain.names if names is None else name_list(names))
-        estimate, deviations = self.deviations(
-            lambda pmf: np.concatenate([pmf.factors[n].ravel() for n in which])
-        )
-        columns = interval_columns(estimate.values, deviations, checked_level(level), True)
+
+        def query(pmf: JointPMF) -> np.ndarray:
+            return np.concatenate([pmf.factors[n].ravel() for n in which])
+
+        _, columns = self.columns(query, level, are_probabilities=True)
         kept = [domain.variables[n] for n in which]
         titles = [(v.name, text_of(each)) for v in kept for each in v.levels for _ in range(rank)]
         labels = {

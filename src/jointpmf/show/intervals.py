@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jointpmf.errors import JointPMFError, shown
-from jointpmf.judge.intervals import interval_columns, interval_parts
+from jointpmf.judge.intervals import interval_parts
 from jointpmf.show.html import Html, element
 from jointpmf.show.text import count_text, range_text
 
@@ -138,8 +138,7 @@ def has_components(sure: Uncertainty) -> bool:
 
 def intervals(sure: Uncertainty, query: Callable[[JointPMF], np.ndarray]) -> Interval:
     """Return the standard errors and intervals of an array of probabilities."""
-    estimate, deviations = sure.deviations(query)
-    columns = interval_columns(estimate.values, deviations, _LEVEL, are_probabilities=True)
+    estimate, columns = sure.columns(query, _LEVEL, are_probabilities=True)
     return Interval(*(columns[name].reshape(estimate.shape) for name in Interval._fields))
 
 
