@@ -148,6 +148,7 @@ class TestFit:
         arguments = ("-o", tmp_path / "m", "--rank", 2, "--memory", "8GB", "--replicates", 2)
         code, _, err = inside("fit", data, *arguments, "--groups", "school", *DROPS[2:])
         assert (code, "groups and strata need rows in memory" in err) == (2, True)
+        assert not (tmp_path / "m").exists()  # said before the fit
         code, _, err = inside("fit", data, *arguments, *DROPS)
         assert code == 0, err
         assert len(read_replicates(tmp_path / "m.replicates.safetensors").weights) == 2

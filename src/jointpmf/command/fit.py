@@ -115,7 +115,7 @@ def _opened(
     bins, levels = partial(bins_of, columns.bins or ()), partial(levels_of, columns.levels or ())
     with opened_files(files, None, bins, levels) as reading:
         domain_to_json(reading.domain)  # raises now if the model could not be written
-        replicating.read_labels(reading)
+        replicating.read_labels(reading, room)
         yield reading
 
 

@@ -14,6 +14,7 @@ from jointpmf.rows.resampling import Design
 
 if TYPE_CHECKING:
     from jointpmf.command.fitting import Columns, Sample
+    from jointpmf.fit.memory import Room
     from jointpmf.rows.reading import FileReading
 
 
@@ -42,7 +43,7 @@ class Replicating:
         """Return the columns that are no variables of the model, unless --only names them."""
         return [name for name in self.sample.columns.values() if name not in (columns.only or ())]
 
-    def read_labels(self, reading: FileReading) -> None:
+    def read_labels(self, reading: FileReading, room: Room) -> None:
         """Read which rows were drawn together, and raise now if that cannot be resampled."""
         from jointpmf.data.label_column import labels_in
 
@@ -51,6 +52,11 @@ class Replicating:
         if self.labels:
             n_rows = len(next(iter(self.labels.values())))
             Design.of(self.labels.get("groups"), self.labels.get("strata"), n_rows)
+            if n_rows > room.n_rows(reading.domain, jp.Likelihood(), 1, has_holes=True):
+                raise JointPMFError(
+                    f"groups and strata need rows in memory, and the {n_rows} rows of "
+                    f"{reading.table.name} are too many for {room}"
+                )
 
     def put(self, solution: jp.Solution, output: str) -> dict[str, Any] | None:
         """Make the replicates and write them; return what there is to say of them."""
