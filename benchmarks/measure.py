@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from rich.console import Console
@@ -37,6 +37,11 @@ def gemm_flops() -> float:
     """Return the floating-point operations per second of a large square product, all cores."""
     a = np.random.default_rng(0).random((2048, 2048))
     return 2 * 2048**3 / seconds(lambda: a @ a)
+
+
+def page_table(head: Sequence[str], rows: Sequence[str]) -> list[str]:
+    """Return the lines of a page's table: names on the left, numbers on the right."""
+    return ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1), *rows]
 
 
 def print_lines(title: str, lines: list[tuple[str, str, str, str]]) -> None:

@@ -26,7 +26,7 @@ import polars as pl
 from rich.progress import track
 
 import jointpmf as jp
-from benchmarks.measure import print_lines
+from benchmarks.measure import page_table, print_lines
 
 RESULTS = Path(__file__).parent / "results"
 MOST_PARAMETERS, MOST_VARIABLES, N_SAMPLES = 3_000, 50, 100_000
@@ -327,9 +327,7 @@ def text(table: pl.DataFrame) -> str:
             f"**{len(lines) - below} of {len(lines)}** end at or above the truth with all seeds; "
             f"{behind} with a seed below what EM from the truth reaches.",
             "",
-            "| " + " | ".join(head) + " |",
-            "|---|" + "---:|" * (len(head) - 1),
-            *[row.replace("-", "−") for row in rows],
+            *page_table(head, [row.replace("-", "−") for row in rows]),
             "",
         ]
     )

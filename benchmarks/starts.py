@@ -31,7 +31,7 @@ from rich.progress import track
 
 import jointpmf as jp
 from benchmarks.latent_class import read as read_latent_class
-from benchmarks.measure import print_lines
+from benchmarks.measure import page_table, print_lines
 from benchmarks.planted import Planted
 from benchmarks.tables import BFI_ITEMS
 
@@ -303,9 +303,7 @@ def text(fits: pl.DataFrame) -> str:
             f"{sum(line.warned for line in lines)} warned. The dearest: "
             f"{dearest.name}, rank {dearest.rank}, {dearest.ratio:.2f} × ten random starts.",
             "",
-            "| " + " | ".join(head) + " |",
-            "|---|" + "---:|" * (len(head) - 1),
-            *rows,
+            *page_table(head, rows),
             "",
         ]
     )

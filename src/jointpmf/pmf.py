@@ -102,9 +102,12 @@ class JointPMF(RowQueries):
         return encode(rows, self.domain)
 
     @classmethod
-    def at(cls, point: Point, domain: Domain) -> JointPMF:
+    def at(
+        cls, point: Point, domain: Domain, component_names: Sequence[str] | None = None
+    ) -> JointPMF:
         """Return the joint PMF of a point, at which a solver is."""
-        return cls(domain, point.weights, np.split(point.factors, domain.offsets[1:-1]))
+        factors = np.split(point.factors, domain.offsets[1:-1])
+        return cls(domain, point.weights, factors, component_names)
 
     @property
     def rank(self) -> int:

@@ -24,9 +24,25 @@ class Point:
         """Return the point at which a joint PMF lies."""
         return cls(pmf.weights.copy(), np.concatenate(pmf.factors))
 
+    @classmethod
+    def of_vector(cls, vector: np.ndarray, rank: int) -> Point:
+        """Return the point whose parameters are one vector: the weights, then the factors."""
+        return cls(vector[:rank], vector[rank:].reshape(-1, rank))
+
+    @property
+    def vector(self) -> np.ndarray:
+        """All parameters as one vector: the weights, then the factors row by row."""
+        return np.concatenate([self.weights, self.factors.ravel()])
+
     def copy(self) -> Point:
         """Return a point that can be changed on its own."""
         return Point(self.weights.copy(), self.factors.copy())
+
+
+def on_simplices(vector: np.ndarray, domain: Domain, rank: int) -> Point:
+    """Return the point of parameters whose sums are made one."""
+    point = Point.of_vector(vector, rank)
+    return Point(point.weights / point.weights.sum(), columns_of_one(point.factors, domain))
 
 
 def columns_of_one(factors: np.ndarray, domain: Domain) -> np.ndarray:

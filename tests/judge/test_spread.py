@@ -344,7 +344,7 @@ def test_slopes_are_those_of_differences():
     pmf = planted(2, [3, 2, 2], 3)
     point, domain = Point.of_pmf(pmf), pmf.domain
     walker = Walker(TableValley(domain, pmf.marginals(order=2).measurements, point, 1e-6), 3)
-    values = walker.values_of(point)
+    values = point.vector
     for query, given in (({"x0": {0, 2}}, {"x1": 1}), ("x0", {"x2": 0})):
         exact = question_of(query, given, domain)
         asked = question_of(
@@ -360,7 +360,7 @@ def test_the_jacobian_of_rows_is_that_of_differences():
     point = Point.of_pmf(pmf)
     valley = RowValley(Table.of_codes(codes), point)
     walker = Walker(valley, 3)
-    values, found = walker.values_of(point), valley.jacobian(point)
+    values, found = point.vector, valley.jacobian(point)
     assert valley.n_shown == 3
     assert not valley.gaps(point).any()
     change = np.random.default_rng(0).standard_normal(len(values)) * 1e-7

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jointpmf.fit.likelihood import EMFit
-from jointpmf.fit.members import ended, joined, some_members, squares_again
+from jointpmf.fit.members import ended, joined, loop_again, some_members, squares_again
 from jointpmf.fit.settings import Coupled, Likelihood
 from jointpmf.fit.starts import lifted
 from jointpmf.fit.subsets import coupled_problem
@@ -21,9 +21,6 @@ from jointpmf.solvers.loop import Loop
 if TYPE_CHECKING:
     from jointpmf.fit.solution import Solution
     from jointpmf.pmf import JointPMF
-
-_MAX_ITER = 2000
-"""Iterations of one replicate, at most."""
 
 _SETTLED = 1e-4
 """Nats of all rows together whose improvement ends a replicate: a standard error is half a nat."""
@@ -46,7 +43,7 @@ class RowsAgain:
         return joined(points, self.solution.pmf)
 
     def _by_likelihood(self, source: Source, pmf: JointPMF, settings: Likelihood) -> Point:
-        fit = _em_fit(pmf.rank, settings, Loop(_MAX_ITER, _SETTLED / source.total))
+        fit = _em_fit(pmf.rank, settings, loop_again(_SETTLED / source.total))
         start = Point.of_pmf(pmf)
         if self.solution.validation is None:
             return ended(fit.outcome(source, lifted(start, source), fit.loop))

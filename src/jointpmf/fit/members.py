@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from jointpmf.fit.coupled import Problem
     from jointpmf.fit.solution import Solution
 
-_MAX_ITER, _SQUARES_TOL = 2000, 1e-6
-"""Iterations of least squares at most, and the part of the objective whose gain ends them."""
+_MAX_ITER = 2000
+"""Iterations of one replicate, at most."""
+
+_SQUARES_TOL = 1e-6
+"""The part of a least-squares objective whose improvement ends a replicate."""
 
 _MOST_MEMBERS = 4
 """How many of the fits that a model is the average of are done again."""
@@ -61,8 +64,13 @@ def joined(points: Sequence[Point], pmf: JointPMF) -> Point:
 
 def squares_again(problem: Problem, pmf: JointPMF) -> Point:
     """Return where least squares end that begin at a model."""
-    loop = Loop(_MAX_ITER, _SQUARES_TOL)
-    return ended(iterate(solver_of("auto", problem), Point.of_pmf(pmf), loop))
+    solver = solver_of("auto", problem)
+    return ended(iterate(solver, Point.of_pmf(pmf), loop_again(_SQUARES_TOL)))
+
+
+def loop_again(tol: float) -> Loop:
+    """Return how long a replicate may take."""
+    return Loop(_MAX_ITER, tol)
 
 
 def ended(outcome: Outcome) -> Point:

@@ -253,16 +253,15 @@ class CellFit:
             disagreement = disagreement_of([solution.pmf for solution in agreed])
             found = replace(found, is_unique=True, disagreement=disagreement)
             if found.status is Status.CONVERGED and _can_step(marginals, self.fit.rank):
-                pmf = self._stepped(found.pmf, marginals, cells)
+                ahead = self._stepped(found.pmf, marginals.measurements, cells)
+                pmf = JointPMF.at(ahead, marginals.domain)
                 found = replace(found, pmf=pmf, objective=cost_of(cells, pmf))
         return found
 
-    def _stepped(self, pmf: JointPMF, marginals: MarginalSet, cells: TableCells) -> JointPMF:
-        """Return the model after the step that knows which tables share people (eq. 51)."""
-        point = Point.of_pmf(pmf)
+    def _stepped(self, pmf: JointPMF, tables: Sequence[Measurement], cells: TableCells) -> Point:
+        """Return where the step leads that knows which tables share people (eq. 51)."""
         prior = self.fit.prior(cells)
-        ahead = efficient_step(marginals.domain, marginals.measurements, point, prior, _N_STEPS)
-        return JointPMF.at(ahead, marginals.domain)
+        return efficient_step(cells.domain, tables, Point.of_pmf(pmf), prior, _N_STEPS)
 
     def again(
         self,
@@ -277,11 +276,9 @@ class CellFit:
         found = from_point(own.fit, cells, point, Start("given"))
         if found.status is Status.STOPPED:
             raise KeyboardInterrupt
-        ended = Point.of_pmf(found.pmf)
         if is_stepped and _can_step(like, self.fit.rank):
-            prior = own.fit.prior(cells)
-            return efficient_step(cells.domain, tables, ended, prior, _N_STEPS)
-        return ended
+            return own._stepped(found.pmf, tables, cells)
+        return Point.of_pmf(found.pmf)
 
     def _averaged(self, trials: Trials[str], cells: TableCells, tolerance: float) -> Solution:
         """Return the average of the fits that are as good as the best."""

@@ -10,14 +10,13 @@ import numpy as np
 
 from jointpmf.errors import JointPMFError
 from jointpmf.fit.likelihood import EMFit
-from jointpmf.fit.members import joined, some_members, squares_again
+from jointpmf.fit.members import joined, loop_again, some_members, squares_again
 from jointpmf.fit.settings import Likelihood
 from jointpmf.fit.table_points import normalised
 from jointpmf.marginals.marginal import Marginal
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.point import Point
 from jointpmf.solvers.least_squares import CoupledLeastSquares
-from jointpmf.solvers.loop import Loop
 from jointpmf.solvers.starts.random import mixed
 from jointpmf.solvers.table_cells import TableCells
 
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from jointpmf.fit.solution import Solution
     from jointpmf.marginals.measurement import Measurement
     from jointpmf.pmf import JointPMF
-
-_MAX_ITER = 2000
-"""Iterations of one replicate, at most."""
 
 _LIFT = 0.01
 """Part of the marginals in the start of a replicate: from zeros no EM step returns."""
@@ -69,7 +65,7 @@ class TablesAgain:
 
         settings = self.solution.settings
         assert isinstance(settings, Likelihood)
-        fit = EMFit(pmf.rank, Loop(_MAX_ITER, 0.0), towards=settings.towards or "marginal")
+        fit = EMFit(pmf.rank, loop_again(0.0), towards=settings.towards or "marginal")
         own = CellFit(fit, smoothing=settings.smoothing)
         return own.again(marginals, tables, cells, point, is_stepped)
 

@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 from jointpmf.errors import JointPMFError
 from jointpmf.fit.settings import Likelihood
 from jointpmf.judge.row_information import scores_of_rows
-from jointpmf.point import Point, columns_of_one
+from jointpmf.point import Point, on_simplices
 from jointpmf.rows.source import Source, Table
 from jointpmf.solvers.jacobian import positive_rank, whole_tangent
 
@@ -39,7 +39,7 @@ def quick_points(solution: Solution, source: Source, draw: Draw, n: int) -> list
     if not isinstance(source, Table):
         raise JointPMFError("quick needs rows in memory")
     point = Point.of_pmf(pmf)
-    at = np.concatenate([point.weights, point.factors.ravel()])
+    at = point.vector
     tangent = whole_tangent(pmf.domain, point)
     if (at < _AT_ZERO).any():
         raise JointPMFError(
@@ -58,7 +58,9 @@ def quick_points(solution: Solution, source: Source, draw: Draw, n: int) -> list
             "quick needs rows that determine the model, which these do not: leave quick out"
         )
     steps = cho_solve(cho_factor(information), pushes)
-    return [_moved(at + tangent.expand(step), pmf) for step in steps.T]
+    # a step may have led out of bounds
+    ahead = (np.maximum(at + tangent.expand(step), 0.0) for step in steps.T)
+    return [on_simplices(each, pmf.domain, pmf.rank) for each in ahead]
 
 
 def _sums(
@@ -77,10 +79,3 @@ def _sums(
         information += (scores * plain[part, None]).T @ scores
         pushes += scores.T @ weights[:, part].T
     return information, pushes
-
-
-def _moved(at: np.ndarray, pmf: JointPMF) -> Point:
-    """Return the point of parameters that a step may have led out of bounds."""
-    at = np.maximum(at, 0.0)
-    weights, factors = at[: pmf.rank], at[pmf.rank :].reshape(-1, pmf.rank)
-    return Point(weights / weights.sum(), columns_of_one(factors, pmf.domain))

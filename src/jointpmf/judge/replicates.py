@@ -114,7 +114,7 @@ def _together(solution: Solution, points: list[Point], reference: Point, how: st
     if solution.n_averaged == 1:
         weights, factors, is_clear = matched(pmf, weights, factors)
     names = pmf.component_names if len(reference.weights) == pmf.rank else None
-    around = JointPMF.at(reference, pmf.domain).reordered(range(len(reference.weights)), names)
+    around = JointPMF.at(reference, pmf.domain, names)
     return Uncertainty(pmf, weights, factors, is_clear, around, how)
 
 

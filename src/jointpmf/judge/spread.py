@@ -279,7 +279,7 @@ class Starts:
     def _within(self, valley: Valley, point: Point) -> Start | None:
         """Return a start without zeros in a valley, if there is one near a model."""
         walker = Walker(valley, self.rank)
-        values, inside = walker.values_of(point), self._inside(walker)
+        values, inside = point.vector, self._inside()
         for part in _INTERIOR:
             towards = inside * (values > 0) if self.keeps_zeros else inside
             found = walker.returned(walker.mixed(values, towards, part))
@@ -287,11 +287,11 @@ class Starts:
                 return Start(walker, found)
         return None
 
-    def _inside(self, walker: Walker) -> np.ndarray:
+    def _inside(self) -> np.ndarray:
         """Return the model in which all variables are independent."""
         marginals = [self.pmf.marginal([name]).table() for name in self.pmf.domain.names]
         columns = np.repeat(np.concatenate(marginals)[:, None], self.rank, axis=1)
-        return walker.values_of(Point(np.full(self.rank, 1 / self.rank), columns))
+        return Point(np.full(self.rank, 1 / self.rank), columns).vector
 
 
 def starts_of_tables(

@@ -78,12 +78,9 @@ class Uncertainty:
     @cached_property
     def pmfs(self) -> tuple[JointPMF, ...]:
         """The replicates, each as a model."""
-        names = self.pmf.component_names
+        domain, names = self.pmf.domain, self.pmf.component_names
         points = map(Point, self.weights, self.factors)
-        models = (JointPMF.at(point, self.pmf.domain) for point in points)
-        if names is None:
-            return tuple(models)
-        return tuple(JointPMF(pmf.domain, pmf.weights, pmf.factors, names) for pmf in models)
+        return tuple(JointPMF.at(point, domain, names) for point in points)
 
     def __repr__(self) -> str:
         """Say how many replicates there are, and how they were made."""

@@ -221,7 +221,7 @@ class _Likelihood:
 
     def __init__(self, pmf: JointPMF) -> None:
         self._pmf, point = pmf, Point.of_pmf(pmf)
-        parameters = np.concatenate([point.weights, point.factors.ravel()])
+        parameters = point.vector
         is_fixed = parameters < _BOUNDARY
         self.n_fixed = int(is_fixed.sum())
         self.tangent = Tangent.at(point, pmf.domain.offsets, is_fixed)

@@ -73,13 +73,9 @@ class Walker:
         places = np.arange(len(self._simplex)), self._simplex
         self._of_simplex = csr_array((np.ones(len(self._simplex)), places))
 
-    def values_of(self, point: Point) -> np.ndarray:
-        """Return the parameters at a point as one vector."""
-        return np.concatenate([point.weights, point.factors.ravel()])
-
     def point_at(self, values: np.ndarray) -> Point:
         """Return the point of parameters."""
-        return Point(values[: self.rank], values[self.rank :].reshape(-1, self.rank))
+        return Point.of_vector(values, self.rank)
 
     def mixed(self, values: np.ndarray, towards: np.ndarray, part: float) -> np.ndarray:
         """Return parameters that are in part others."""

@@ -245,6 +245,9 @@ class Reweighted:
 class PartedRows:
     """Rows in parts, as a source."""
 
+    is_weighted = False
+    """Whether rows have weights of their own, which are not how often each was seen."""
+
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         self.domain = parts.domain

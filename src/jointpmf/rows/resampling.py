@@ -18,7 +18,7 @@ from jointpmf.domain import is_missing
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.rows.parts import PartedRows, Parts, Reweighted, S, Task
 from jointpmf.rows.source import Source, Table
-from jointpmf.rows.table import Rows, kinds_of_rows
+from jointpmf.rows.table import Kinds, Rows, kinds_of_rows
 
 Draw = Callable[[int], Source]
 """Gives the rows as replicate number k sees them."""
@@ -116,7 +116,7 @@ def resampled(source: Source, how: str, groups: Any, strata: Any, seed: int) -> 
     if groups is not None or strata is not None:
         raise JointPMFError("groups and strata need rows in memory")
     assert isinstance(source, PartedRows)
-    parts, are_counts = source.parts, not getattr(source.parts, "is_weighted", False)
+    parts, are_counts = source.parts, not source.is_weighted
     return lambda k: PartedRows(_ReweightedParts(parts, how, seed, k, are_counts))
 
 
@@ -130,28 +130,27 @@ class _TableDraws:
     seed: int
 
     @cached_property
-    def _kinds(self) -> tuple[Rows, np.ndarray, np.ndarray] | None:
-        """The distinct rows, which rows are any of them, and which; None if all rows are kept."""
+    def _kinds(self) -> Kinds | None:
+        """The distinct rows, and which row is which; None if all rows are kept."""
         if not isinstance(self.table.rows, Rows):
             return None
-        found = kinds_of_rows(self.table.codes, self.table.weights)
-        rows = Rows.of_columns(self.table.domain, found.columns, found.weights, found.n_empty)
-        return rows, found.used, found.inverse
+        return kinds_of_rows(self.table.codes, self.table.weights)
+
+    @cached_property
+    def _codes(self) -> Codes:
+        kinds = self._kinds
+        return self.table.codes if kinds is None else Codes(self.table.domain, kinds.columns.T)
 
     def drawn(self, k: int) -> Table:
         """Return the table as the k-th replicate sees it."""
         factors = self.design.factors(self.how, np.random.default_rng((self.seed, k)))
-        own = self.table.weights
+        own, rows, kinds = self.table.weights, self.table.rows, self._kinds
         weights = factors if own is None else own * factors
-        kinds = self._kinds
         if kinds is None:
-            empty = self.table.rows.weights == 0
-            rows = replace(self.table.rows, weights=np.where(empty, 0.0, weights))
-            return Table(self.table.codes, rows.weights, rows)
-        distinct, used, inverse = kinds
-        sums = np.bincount(inverse, weights[used], minlength=len(distinct))
-        codes = Codes(self.table.domain, distinct.columns.T)
-        return Table(codes, sums, replace(distinct, weights=sums))
+            weights = np.where(rows.weights == 0, 0.0, weights)
+        else:
+            weights = np.bincount(kinds.inverse, weights[kinds.used], minlength=len(rows))
+        return Table(self._codes, weights, replace(rows, weights=weights))
 
 
 class _ReweightedParts:

@@ -165,6 +165,7 @@ class SpooledRows(PartedRows):
         spool.finish()
         super().__init__(spool)
         self.spool = spool
+        self.is_weighted = spool.is_weighted
 
     @property
     def n_read(self) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import nnls
 
-from jointpmf.point import Point, columns_of_one
+from jointpmf.point import Point, on_simplices
 from jointpmf.solvers.jacobian import positive_rank, whole_tangent
 from jointpmf.solvers.table_jacobian import Slice, SliceAtPoint, TableCurvature
 from jointpmf.solvers.table_noise import Projection, TableNoise
@@ -93,11 +93,11 @@ class _Prior:
             own = np.broadcast_to(pseudo_counts, point.factors.shape)
             self._counts[len(point.weights) :] = own.ravel()
         self._seen = self._counts > 0
-        at = np.maximum(_vector(point), _SMALLEST)
+        at = np.maximum(point.vector, _SMALLEST)
         self.gradient, self.curvature = self._counts / at, self._counts / at**2
 
     def log(self, point: Point) -> float:
-        at = np.maximum(_vector(point)[self._seen], _SMALLEST)
+        at = np.maximum(point.vector[self._seen], _SMALLEST)
         return float(self._counts[self._seen] @ np.log(at))
 
 
@@ -115,7 +115,7 @@ def _step(curvature: TableCurvature, domain: Domain, point: Point, prior: _Prior
     shown = np.concatenate([(each.counts / each.n_obs)[each.is_known] for each in curvature.slices])
     information = projection.information + tangent.reduce_matrix(np.diag(prior.curvature))
     score = projection.score(shown - noise.published) + tangent.reduce_vector(prior.gradient)
-    here = _vector(point)
+    here = point.vector
     ahead = _bounded_step(information, score, here, tangent)
 
     def cost(at: Point) -> float:
@@ -124,7 +124,7 @@ def _step(curvature: TableCurvature, domain: Domain, point: Point, prior: _Prior
 
     before = cost(point)
     for k in range(_N_HALVINGS):
-        new = _feasible(here + (ahead - here) / 2**k, domain, len(point.weights))
+        new = on_simplices(here + (ahead - here) / 2**k, domain, len(point.weights))
         if cost(new) < before:
             return new
     return point
@@ -146,16 +146,6 @@ def _bounded_step(
     found = nnls(factor.T, wanted)[0] / scale
     ahead = here + tangent.expand(found - room)
     return np.maximum(ahead, _KEPT * here)
-
-
-def _vector(point: Point) -> np.ndarray:
-    return np.concatenate([point.weights, point.factors.ravel()])
-
-
-def _feasible(vector: np.ndarray, domain: Domain, rank: int) -> Point:
-    """Return the point of parameters whose sums are made one."""
-    weights, factors = vector[:rank], vector[rank:].reshape(-1, rank)
-    return Point(weights / weights.sum(), columns_of_one(factors, domain))
 
 
 def observed_part(slices: Sequence[Slice], point: Point, domain: Domain) -> np.ndarray | None:

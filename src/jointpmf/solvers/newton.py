@@ -125,7 +125,7 @@ class _Quadratic:
     def __init__(self, newton: Newton, state: NewtonState) -> None:
         point, gradient = state.point, state.gradient
         offsets = newton.domain.offsets
-        values = np.concatenate([point.weights, point.factors.ravel()])
+        values = point.vector
         pivots = pivot_of_each_parameter(point, offsets)
         fixed = (values <= 0) & (gradient > gradient[pivots])
         self.full_gradient = gradient
