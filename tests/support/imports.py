@@ -22,6 +22,7 @@ LAYERS = [
         "evidence",
         "probabilities",
         "most_likely",
+        "traits",
     },
     {"rows"},
     {"solvers"},

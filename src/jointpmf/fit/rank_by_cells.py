@@ -26,7 +26,7 @@ from jointpmf.point import Point
 from jointpmf.rows.table import mean_log_likelihood
 from jointpmf.solvers.held_out import Answers, HeldOutCells
 from jointpmf.solvers.loop import Status
-from jointpmf.solvers.ordinal import is_ordered
+from jointpmf.traits import is_ordered
 
 if TYPE_CHECKING:
     from jointpmf.fit.likelihood import EMFit

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.pmf import JointPMF
     from jointpmf.rows.source import Source
+    from jointpmf.traits import TraitModel
 
 Reopen = Callable[[], "AbstractContextManager[Source]"]
 """Gives the rows of a fit again, wherever they are."""
@@ -166,6 +167,9 @@ class Solution:
         The objective with all of its settings.
     marginals : MarginalSet or None
         The tables, of a fit to tables.
+    trait_models : tuple of TraitModel
+        Of components that lie in a space of traits: what they were computed from, in the order of
+        the components. An average has several; components without traits come last.
     reopen : callable or None
         Gives the rows again, of a fit to rows that can be read again.
     fingerprint : int or None
@@ -188,6 +192,7 @@ class Solution:
     source: FittedTo | None = None
     settings: Objective | None = None
     marginals: MarginalSet | None = field(default=None, repr=False)
+    trait_models: tuple[TraitModel, ...] = field(default=(), repr=False)
     reopen: Reopen | None = field(default=None, repr=False, compare=False)
     fingerprint: int | None = field(default=None, repr=False)
 

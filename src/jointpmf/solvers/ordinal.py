@@ -16,6 +16,7 @@ from scipy.special import ndtri
 from jointpmf.errors import JointPMFError
 from jointpmf.point import Point
 from jointpmf.rows.table import Rows, TableRows
+from jointpmf.traits import is_ordered
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain, Variable
@@ -67,11 +68,6 @@ def neighbour_kernel(rows: Counted, bandwidth: float) -> sparray:
         weight = _popularity(rows, n)[:, None] * np.exp(-(distance**2) / 2)
         blocks.append(csr_array(weight / weight.sum(axis=0)))
     return csr_array(block_diag(blocks, format="csr"))
-
-
-def is_ordered(variable: Variable) -> bool:
-    """Tell whether levels stand for increasing numbers."""
-    return variable.values is not None and bool((np.diff(variable.values) > 0).all())
 
 
 def _popularity(rows: Counted, n: int) -> np.ndarray:
