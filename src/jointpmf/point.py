@@ -18,6 +18,8 @@ class Point:
 
     weights: np.ndarray
     factors: np.ndarray
+    made_of: dict[str, np.ndarray] | None = None
+    """What the factors were computed from, by name, where they are a function of something."""
 
     @classmethod
     def of_pmf(cls, pmf: JointPMF) -> Point:

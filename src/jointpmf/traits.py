@@ -216,7 +216,14 @@ class TraitModel:
         """Return the model as a point; by default all components count alike."""
         n_points = len(self.space.points)
         own = np.full(n_points, 1 / n_points) if weights is None else weights
-        return Point(own, self.factors)
+        made_of = {"intercepts": self.intercepts, "coefficients": self.coefficients}
+        return Point(own, self.factors, made_of)
+
+    def of_point(self, point: Point) -> TraitModel:
+        """Return the model in this space that a point was computed from."""
+        assert point.made_of is not None
+        made = point.made_of
+        return replace(self, intercepts=made["intercepts"], coefficients=made["coefficients"])
 
     def taken(self, which: np.ndarray) -> TraitModel:
         """Return the model at some of its points."""

@@ -30,7 +30,7 @@ def random_problem(seed, n_variables=4, n_rows=25, holes=0.3, rank=3):
 
 
 def cost_of_rows(pmf, table, weights=None):
-    held_out = HeldOut(Rows.of_codes(Codes(pmf.domain, np.asarray(table)), weights), pmf.rank)
+    held_out = HeldOut(Rows.of_codes(Codes(pmf.domain, np.asarray(table)), weights))
     return held_out.cost(Point.of_pmf(pmf))
 
 
@@ -92,7 +92,7 @@ class TestRows:
     def test_it_is_that_of_the_point_given(self):
         pmf, table, _ = random_problem(0)
         other = jp.random_pmf(pmf.domain, 3, 99)
-        held_out = HeldOut(Rows.of_codes(Codes(pmf.domain, table)), 3)
+        held_out = HeldOut(Rows.of_codes(Codes(pmf.domain, table)))
         first = held_out.cost(Point.of_pmf(pmf))
         assert held_out.cost(Point.of_pmf(other)) == cost_of_rows(other, table) != first
         assert held_out.cost(Point.of_pmf(pmf)) == first
@@ -113,7 +113,7 @@ class TestRows:
         rows, given_rows = (
             Rows.of_codes(Codes(pmf.domain, part), weights) for part in (table, without)
         )
-        found = HeldOut(rows, pmf.rank, given_rows).cost(Point.of_pmf(pmf))
+        found = HeldOut(rows, given_rows).cost(Point.of_pmf(pmf))
         logs = [np.log(oracle.row_prediction(pmf, row, 1)[row[1]]) for row in table]
         assert found == pytest.approx(-np.average(logs, weights=weights), rel=1e-10)
 
@@ -497,7 +497,7 @@ class TestEarlyStopping:
         truth = jp.random_pmf(jp.Domain.of_sizes([5] * 6), 2, random_state=0)
         table = truth.sample(300, random_state=0, backend="codes")
         fitted, other = (Rows.of_codes(Codes(truth.domain, t)) for t in (table[:150], table[150:]))
-        return fitted, HeldOut(other, 12), point_at_rows(fitted, 12, np.random.default_rng(0))
+        return fitted, HeldOut(other), point_at_rows(fitted, 12, np.random.default_rng(0))
 
     def test_the_model_returned_predicts_best_of_all_iterates(self, problem):
         fitted, held_out, start = problem

@@ -13,6 +13,7 @@ from jointpmf.fit.optimum import best_optimum
 from jointpmf.fit.settings import Effort
 from jointpmf.fit.solution import Solution
 from jointpmf.fit.starts import Begin, begin_at, begin_in_memory, lifted
+from jointpmf.fit.traits import TraitFit
 from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
 from jointpmf.rows.source import Source, Table, check_levels, check_table
@@ -27,6 +28,7 @@ from jointpmf.threads import interrupts
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
+    from jointpmf.fit.settings import Traits
     from jointpmf.fit.solution import Start
     from jointpmf.rows.reading import Stream
 
@@ -52,12 +54,15 @@ class EMFit:
     start: str | JointPMF = "auto"
     effort: Effort = field(default_factory=Effort)
     n_starts: int | None = None
+    traits: Traits | None = None
 
     def run(
         self, source: Source, generator: np.random.Generator, held_out: Validation | None = None
     ) -> Solution:
         """Return the fit to rows, wherever they are; a validation part needs them in memory."""
         begun = time.perf_counter()
+        if self.traits is not None:
+            return TraitFit(self.rank, self.traits, self.loop).run(source, generator, held_out)
         if isinstance(source, Table):
             if self.start == "auto" and held_out is None:
                 return _by_size(best_optimum(self, source, generator, begun))

@@ -7,10 +7,10 @@ predicted from the rest of their rows; where they are fitted they may count seve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials, concluded
 from jointpmf.fit.settings import Likelihood, Search, emphasis_of
 from jointpmf.fit.solution import Solution, Start
+from jointpmf.fit.trait_search import TraitClimb, TraitKind
 from jointpmf.mixing import average
 from jointpmf.point import Point
 from jointpmf.rows.source import Table
@@ -55,6 +56,23 @@ _HELD_OUT_PART = 0.2
 
 _MAX_TRIALS = 1e9
 """Draws by which the weight of one row is thinned, at most."""
+
+_MIN_CELLS_OF_TRAITS, _MIN_VARIABLES_OF_TRAITS = 20_000, 4
+"""Tables of fewer cells or variables stay with free components."""
+
+_PROMISE = 0.8
+"""Part of what free components gain over independence that a first space of traits must gain."""
+
+_TRAIT_GAIN = 1e-4
+"""Part of the cost that a change of the space of traits must save."""
+
+_TRAIT_WORK = 8e9
+"""Cells times points beyond which there are no more points."""
+
+_SCREEN_ITER, _TRAIT_ITER = 25, 100
+"""Iterations of a fit of traits while spaces are compared, and in the end."""
+
+_N_TRAITS_AVERAGED = 5
 
 _MIN_ROWS = 10
 """With fewer rows nothing can be held out, and the variables are taken for independent."""
@@ -103,11 +121,12 @@ class _Seeded(NamedTuple):
     seed: int
 
 
-Candidates = Iterator[tuple[_Kind, Callable[[], Solution]]]
+AnyKind = _Kind | TraitKind
+Candidates = Iterator[tuple[AnyKind, Callable[[], Solution]]]
 
 
 def _judge(rows: Rows, given: Rows | None) -> Judge:
-    return lambda rank: HeldOut(rows, rank, given, patience=_STEP_PATIENCE)
+    return lambda rank: HeldOut(rows, given, patience=_STEP_PATIENCE)
 
 
 class _RankSearch:
@@ -123,7 +142,8 @@ class _RankSearch:
         splitter: Splitter | None,
     ) -> None:
         self.codes, self.weights, self.target, self.fit = codes, weights, target, fit
-        self.trials: Trials[_Kind] = Trials(is_tolerant=False)
+        self.trials: Trials[AnyKind] = Trials(is_tolerant=False)
+        self.chosen: AnyKind | None = None
         self._generators = generators
         self._splitter = splitter
         self._splits: list[_Seeded] = []
@@ -141,11 +161,44 @@ class _RankSearch:
         if self.target is not None and emphasis is None:
             several = emphasis_of(len(self.codes.domain) - 1)
             yield from self._climb(ranks, self._best()._replace(emphasis=several), _PATIENCE)
-        best = self._best()
-        n_affordable = _AVERAGE_WORK // (self.n_cells * best.rank)
-        count = search.n_average or min(max(n_affordable, _MIN_AVERAGED), _MAX_AVERAGED)
-        for k in range(self.n_tried, count):
-            yield best, partial(self._fit, best, k)
+        self.chosen = best = self._best()
+        if self._may_have_traits(search):
+            self.chosen = yield from self._trait_candidates(best, search)
+        for k in range(self.n_tried, search.n_average or self._n_averaged(self.chosen)):
+            yield self.chosen, partial(self._fit, self.chosen, k)
+
+    def _n_averaged(self, kind: AnyKind) -> int:
+        """Return how many fits are averaged, as the work of one suggests."""
+        if isinstance(kind, TraitKind):
+            return _N_TRAITS_AVERAGED
+        n_affordable = _AVERAGE_WORK // (self.n_cells * kind.rank)
+        return min(max(n_affordable, _MIN_AVERAGED), _MAX_AVERAGED)
+
+    def _may_have_traits(self, search: Search) -> bool:
+        n_variables = len(self.codes.domain)
+        is_large = self.n_cells >= _MIN_CELLS_OF_TRAITS and n_variables >= _MIN_VARIABLES_OF_TRAITS
+        return search.kinds.traits is not None and self.target is None and is_large
+
+    def _trait_candidates(self, free: _Kind, search: Search) -> Generator[Any, None, AnyKind]:
+        """Yield fits of traits while they promise more than free components; return the best."""
+        kinds = search.kinds
+        assert kinds.traits is not None
+        points = tuple(n for n in kinds.points if n * self.n_cells <= _TRAIT_WORK)
+        n_traits = min(kinds.traits.count, len(self.codes.domain))
+        first = TraitKind((points or kinds.points)[0], replace(kinds.traits, count=n_traits))
+        yield from self._tried(first)
+        independent = max(self._cost(kind) for kind in self.trials.kinds if isinstance(kind, _Kind))
+        by_free = self._cost(free)
+        if independent - self._cost(first) < _PROMISE * (independent - by_free):
+            return free
+        min_gain = _TRAIT_GAIN * abs(by_free)
+        climb = TraitClimb(len(self.codes.domain), self._tried, self._cost, min_gain)
+        best = yield from climb.candidates(first, points[1:])
+        return best if self._cost(best) < by_free else free
+
+    def _tried(self, kind: AnyKind) -> Candidates:
+        for k in range(len(self.trials.of(kind)), self.n_tried):
+            yield kind, partial(self._fit, kind, k)
 
     def _climb(self, ranks: tuple[int, ...], first: _Kind, patience: int) -> Candidates:
         """Yield fits of growing rank from a kind on, until ranks in a row do not help."""
@@ -154,15 +207,14 @@ class _RankSearch:
             kind = first._replace(rank=rank)
             if self.trials.of(kind):
                 return
-            for k in range(self.n_tried):
-                yield kind, partial(self._fit, kind, k)
+            yield from self._tried(kind)
             n_worse = 0 if self._best() == kind else n_worse + 1
             if n_worse == patience or rank > len(self.weights):
                 return
 
     def _best(self) -> _Kind:
         """Return the kind whose fits predict best what they have not seen."""
-        kinds = self.trials.kinds
+        kinds = [kind for kind in self.trials.kinds if isinstance(kind, _Kind)]
         complete = [kind for kind in kinds if len(self.trials.of(kind)) >= self.n_tried]
         best, *others = sorted(complete or kinds)
         for other in others:
@@ -170,23 +222,28 @@ class _RankSearch:
                 best = other
         return best
 
-    def _cost(self, kind: _Kind) -> float:
+    def _cost(self, kind: AnyKind) -> float:
         return float(np.mean([s.validation for s in self.trials.of(kind)[: self.n_tried]]))
 
-    def _fit(self, kind: _Kind, k: int) -> Solution:
+    def _fit(self, kind: AnyKind, k: int) -> Solution:
         """Return the fit of one kind on one split, stopped by what was held out."""
         while len(self._splits) <= k:
             self._splits.append(self._split(self._generators[len(self._splits)]))
         split = self._splits[k]
         table, held_out = split.fitted, split.judge(kind.rank)
-        if self.target is not None and kind.emphasis > 1:
+        if isinstance(kind, _Kind) and kind.emphasis > 1:
             assert isinstance(table.rows, Rows)
+            assert self.target is not None
             table = replace(table, rows=table.rows.emphasised(self.target, kind.emphasis))
         return self._of(kind).run(table, np.random.default_rng(split.seed), held_out)
 
-    def _of(self, kind: _Kind) -> EMFit:
+    def _of(self, kind: AnyKind) -> EMFit:
         loop = in_stage(self.fit.loop, str(kind))
-        return replace(self.fit, rank=kind.rank, smoothing=kind.smoothing, loop=loop)
+        if isinstance(kind, _Kind):
+            return replace(self.fit, rank=kind.rank, smoothing=kind.smoothing, loop=loop)
+        most = _TRAIT_ITER if kind.is_final else _SCREEN_ITER
+        loop = replace(loop, max_iter=min(loop.max_iter, most))
+        return replace(self.fit, rank=kind.rank, traits=kind.traits, loop=loop)
 
     def _split(self, generator: np.random.Generator) -> _Seeded:
         if self._splitter is not None:
@@ -224,11 +281,10 @@ class _RankSearch:
 
     def averaged(self) -> Solution:
         """Return the average of the fits of the best kind, with a record of all."""
-        kind = self._best()
+        kind = self.chosen or self._best()
         best = self.trials.of(kind)
         pmf = average([solution.pmf for solution in best])
         rows = Rows.of_codes(self.codes, self.weights)
-        reason = f"of rank {kind.rank}, smoothing {kind.smoothing:g}, chosen by what was held out"
         restarts = (
             trial.solution.as_restart()._replace(start=f"{trial.kind}: {trial.solution.start}")
             for trial in self.trials.found
@@ -238,9 +294,21 @@ class _RankSearch:
             Status.STOPPED if self.trials.is_stopped else Status.VALIDATED,
             -mean_log_likelihood(rows, Point.of_pmf(pmf)),
             best[0].history,
-            start=Start(self.fit.start if isinstance(self.fit.start, str) else "given", reason),
+            start=self._start(kind),
             validation=self._cost(kind),
             restarts=tuple(restarts),
             n_averaged=len(best),
-            settings=Likelihood(kind.smoothing, self.fit.towards, self.fit.bandwidth),
+            settings=self._settings(kind),
+            trait_models=tuple(model for solution in best for model in solution.trait_models),
         )
+
+    def _start(self, kind: AnyKind) -> Start:
+        if isinstance(kind, TraitKind):
+            return Start("traits", f"{kind.traits}, chosen by what was held out")
+        reason = f"of rank {kind.rank}, smoothing {kind.smoothing:g}, chosen by what was held out"
+        return Start(self.fit.start if isinstance(self.fit.start, str) else "given", reason)
+
+    def _settings(self, kind: AnyKind) -> Likelihood:
+        if isinstance(kind, TraitKind):
+            return Likelihood(traits=kind.traits)
+        return Likelihood(kind.smoothing, self.fit.towards, self.fit.bandwidth)

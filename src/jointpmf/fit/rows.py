@@ -408,6 +408,7 @@ class _Fitting:
             "rows" if is_auto and start == "auto" else start,
             asked.search.effort,
             asked.search.n_starts,
+            objective.traits,
         )
 
     def _table_fit(self, domain: Domain, runs: Any) -> TableFit:

@@ -19,6 +19,51 @@ _PASSES_OF_A_FIT = 150
 
 
 @dataclass(frozen=True)
+class Traits:
+    """Components at points of a space of a few traits, instead of free ones.
+
+    Parameters
+    ----------
+    count : int
+        How many traits: dimensions of the space. The rank is the number of points in it.
+    waves : int
+        How many waves over the space are features too, so that curves need not be straight.
+    pace : float
+        How fast waves change, per standard deviation of a trait.
+    ridge : float
+        How strongly coefficients are pulled to zero; those of waves ten times as much.
+    pull : float
+        With something held out: columns may then leave what traits predict, which counts as this
+        many rows of each component. With 0 they stay.
+
+    Examples
+    --------
+    >>> str(Traits(2, waves=24))
+    '2 traits, 24 waves of pace 0.7, ridge 0.3'
+    """
+
+    count: int = 4
+    waves: int = 48
+    pace: float = 0.7
+    ridge: float = 0.3
+    pull: float = 0.0
+
+    def __post_init__(self) -> None:
+        whole_number(self.count, "the number of traits", 1)
+        whole_number(self.waves, "the number of waves", 0)
+        for name in ("pace", "ridge", "pull"):
+            object.__setattr__(self, name, at_least_zero(getattr(self, name), name))
+
+    def __str__(self) -> str:
+        """Say what the space is like."""
+        text = f"{self.count} trait{'s' if self.count > 1 else ''}"
+        if self.waves:
+            text += f", {self.waves} waves of pace {self.pace:.3g}"
+        text += f", ridge {self.ridge:.3g}"
+        return text + (f", pull {self.pull:.3g}" if self.pull else "")
+
+
+@dataclass(frozen=True)
 class Likelihood:
     """Maximum likelihood over the observed cells of all rows, by EM.
 
@@ -40,11 +85,16 @@ class Likelihood:
     emphasis : int, optional
         How often a cell of the target counts. By default once, or half as often as there are other
         variables if that helps.
+    traits : int or Traits, optional
+        Components at points of a space of this many traits, instead of free ones; the rank is then
+        the number of points. By default free for a given rank; with `rank="auto"` what is better.
 
     Examples
     --------
     >>> Likelihood(smoothing=0.5).smoothing
     0.5
+    >>> Likelihood(traits=2).traits.count
+    2
     """
 
     smoothing: float | None = None
@@ -52,8 +102,11 @@ class Likelihood:
     bandwidth: float = 0.0
     target: str | None = None
     emphasis: int | None = None
+    traits: Any = None
 
     def __post_init__(self) -> None:
+        if self.traits is not None and not isinstance(self.traits, Traits):
+            object.__setattr__(self, "traits", Traits(self.traits))
         if self.smoothing is not None:
             object.__setattr__(self, "smoothing", at_least_zero(self.smoothing, "smoothing"))
         if self.towards is not None:
@@ -215,6 +268,10 @@ class Kinds:
     ----------
     ranks : tuple of int
         By held-out rows: ranks, upwards, until they no longer help.
+    traits : Traits or None
+        By held-out rows: the space of traits that is tried first; None if none is.
+    points : tuple of int
+        How many points traits have, upwards: the first while the space is chosen.
     row_ranks, factor_ranks : tuple of int
         By hidden cells: ranks of fits that begin at rows, and along factors. One factor more needs
         four times the points, and so do rows with many cells, which tell much about where they lie.
@@ -228,6 +285,8 @@ class Kinds:
     """
 
     ranks: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128)
+    traits: Traits | None = field(default_factory=Traits)
+    points: tuple[int, ...] = (512, 1024, 2048, 4096)
     row_ranks: tuple[int, ...] = (10, 20, 40, 80)
     factor_ranks: tuple[int, ...] = (32, 256, 1024, 4096)
     row_bandwidths: tuple[float, ...] = (0.6, 0.4, 0.0)

@@ -83,7 +83,7 @@ def judge_of_marginals(validation: Any, domain: Domain) -> Judge | None:
             f"not {shown(validation)}"
         )
     rows = _scored_rows(_encoded(validation, domain), None)
-    return lambda rank: HeldOut(rows, rank, patience=_ROW_PATIENCE)
+    return lambda rank: HeldOut(rows, patience=_ROW_PATIENCE)
 
 
 def splitter(whole: Table, validation: Any, is_smoothed: bool, patience: int = 10) -> Splitter:
@@ -194,7 +194,7 @@ def _holding_out(
     scored = np.flatnonzero(~_unknown(codes, fitted, is_smoothed).any(axis=1))
     part = Codes(codes.domain, codes.array[scored])
     rows = _scored_rows(part, None if weights is None else weights[scored])
-    return Split(fitted, lambda rank: HeldOut(rows, rank, patience=_ROW_PATIENCE))
+    return Split(fitted, lambda rank: HeldOut(rows, patience=_ROW_PATIENCE))
 
 
 def _scored_rows(codes: Codes, weights: np.ndarray | None) -> Rows:

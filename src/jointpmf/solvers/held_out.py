@@ -12,7 +12,7 @@ import numpy as np
 from jointpmf.data.codes import Codes
 from jointpmf.domain import MISSING
 from jointpmf.evidence import posterior_of_rows
-from jointpmf.rows.table import Expectation, Rows
+from jointpmf.rows.table import Rows, log_likelihoods
 from jointpmf.threads import row_blocks, run_all
 
 if TYPE_CHECKING:
@@ -29,33 +29,28 @@ class HeldOut:
     ----------
     rows : Rows
         The held-out rows; for cells, each cell's row with that cell as the only held-out one.
-    rank : int
-        Of the models that will be compared.
     given : Rows, optional
         For cells: the same rows without the held-out cell.
     patience : int
         Iterations without improvement after which a fit ends.
     """
 
-    def __init__(
-        self, rows: Rows, rank: int, given: Rows | None = None, patience: int = 10
-    ) -> None:
+    def __init__(self, rows: Rows, given: Rows | None = None, patience: int = 10) -> None:
         self.patience = patience
-        self._rows = Expectation(rows, rank)
-        self._given = None if given is None else Expectation(given, rank)
+        self._rows, self._given = rows, given
 
     def cost(self, point: Point) -> float:
         """Return minus the mean log-probability of what was held out."""
-        whole = self._log_likelihood(self._rows, point, _IMPOSSIBLE_LOG)
+        whole = _log_likelihood(self._rows, point, _IMPOSSIBLE_LOG)
         if self._given is not None:
-            whole -= self._log_likelihood(self._given, point, 0.0)
-        return -whole / self._rows.rows.total
+            whole -= _log_likelihood(self._given, point, 0.0)
+        return -whole / self._rows.total
 
-    @staticmethod
-    def _log_likelihood(expectation: Expectation, point: Point, impossible: float) -> float:
-        logs = expectation.log_likelihoods(expectation.stack(point))
-        logs[np.isneginf(logs)] = impossible
-        return float(np.multiply(expectation.rows.weights, logs).sum())
+
+def _log_likelihood(rows: Rows, point: Point, impossible: float) -> float:
+    logs = log_likelihoods(rows, point)
+    logs[np.isneginf(logs)] = impossible
+    return float(np.multiply(rows.weights, logs).sum())
 
 
 class HeldOutCells:

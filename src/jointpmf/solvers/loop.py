@@ -335,11 +335,7 @@ class _Run:
         """Reach what was written down."""
         self.history = [Step(int(line[0]), *line[1:]) for line in arrays["history"].tolist()]
         self.begin = time.perf_counter() - self.history[-1].seconds
-        memory = {
-            name.removeprefix("memory."): array
-            for name, array in arrays.items()
-            if name.startswith("memory.")
-        }
+        memory = _named(arrays, "memory.")
         bare = _state_of_arrays(arrays, self.history[-1].objective, bool(arrays["stalled"]))
         state = self.solver.recalled(bare, memory)
         at_best = self.history[int(arrays["best_iteration"])]
@@ -356,16 +352,24 @@ class _Run:
 
 
 def _arrays_of_state(state: State, prefix: str = "") -> Arrays:
-    arrays = {f"{prefix}weights": state.point.weights, f"{prefix}factors": state.point.factors}
+    point = state.point
+    arrays = {f"{prefix}weights": point.weights, f"{prefix}factors": point.factors}
+    arrays |= {f"{prefix}made.{name}": array for name, array in (point.made_of or {}).items()}
     return arrays if state.kkt is None else arrays | {f"{prefix}kkt": np.array(state.kkt)}
 
 
 def _state_of_arrays(
     arrays: Arrays, objective: float, stalled: bool = False, prefix: str = ""
 ) -> State:
-    point = Point(arrays[f"{prefix}weights"], arrays[f"{prefix}factors"])
+    made_of = _named(arrays, f"{prefix}made.") or None
+    point = Point(arrays[f"{prefix}weights"], arrays[f"{prefix}factors"], made_of)
     kkt = arrays.get(f"{prefix}kkt")
     return State(point, objective, stalled=stalled, kkt=None if kkt is None else float(kkt))
+
+
+def _named(arrays: Arrays, prefix: str) -> Arrays:
+    """Return the arrays whose names begin like this, by the rest of their names."""
+    return {n.removeprefix(prefix): array for n, array in arrays.items() if n.startswith(prefix)}
 
 
 def _mark_of(point: Point, max_iter: int) -> np.ndarray:

@@ -1,0 +1,109 @@
+"""Components at points of a space of traits, fitted to rows: coefficients, weights, then columns.
+
+First the coefficients, with points that count alike; then the weights of the points, of which those
+without rows are dropped; and where something is held out and says so, columns that may leave what
+the traits predict, but are pulled to it (docs/math.md, eqs. 72 to 79).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jointpmf.fit.solution import Solution, Start
+from jointpmf.pmf import JointPMF
+from jointpmf.point import Point
+from jointpmf.rows.source import Source, Table
+from jointpmf.solvers.em import EM
+from jointpmf.solvers.loop import Loop, Outcome, Status, Validation, iterate
+from jointpmf.solvers.starts.traits import along_directions, correlations_of_rows, flat_model
+from jointpmf.solvers.trait_sums import LevelSums, RowSums, Summing
+from jointpmf.solvers.traits import Ridge, TraitEM, WeightEM
+from jointpmf.traits import Scores, Space, TraitModel, check_n_traits
+
+if TYPE_CHECKING:
+    from jointpmf.fit.settings import Traits
+
+_START_ROWS = 20_000
+"""Rows that the main directions are found on."""
+
+_FEWEST_ROWS = 0.01
+"""Points at which fewer rows are expected are dropped."""
+
+_WAVE_RIDGE = 10.0
+"""How many times stronger the ridge is on waves than on coordinates."""
+
+
+@dataclass(frozen=True)
+class TraitFit:
+    """How one fit of traits is done: everything but the rows."""
+
+    rank: int
+    traits: Traits
+    loop: Loop
+
+    def run(
+        self, source: Source, generator: np.random.Generator, held_out: Validation | None = None
+    ) -> Solution:
+        """Return the fit to rows, wherever they are; a validation part needs them in memory."""
+        begin = self._begin(source, generator)
+        observed: Summing
+        if isinstance(source, Table):
+            observed = RowSums(source.rows, begin.scores)
+        else:
+            observed = LevelSums(source, begin.scores, self.rank)
+        ridge = Ridge(self.traits.ridge, _WAVE_RIDGE * self.traits.ridge)
+        solver = TraitEM(observed, begin, ridge, source.total)
+        stages = [iterate(solver, begin.point(), self.loop, validation=held_out)]
+        model = begin.of_point(stages[0].point)
+        if _goes_on(stages):
+            weighing = WeightEM(observed, model, ridge, source.total)
+            stages.append(iterate(weighing, model.point(), self.loop, validation=held_out))
+        kept = np.flatnonzero(stages[-1].point.weights * source.total >= _FEWEST_ROWS)
+        model, point = model.taken(kept), _taken(stages[-1].point, kept)
+        if self.traits.pull and held_out is not None and _goes_on(stages):
+            stages.append(self._pulled(source, point, held_out))
+            point = stages[-1].point
+        return self._solution(stages, model, point)
+
+    def _begin(self, source: Source, generator: np.random.Generator) -> TraitModel:
+        asked, domain = self.traits, source.domain
+        check_n_traits(asked.count, domain)
+        scores = Scores.of(domain, source.marginal)
+        space = Space.drawn(self.rank, asked.count, asked.waves, asked.pace, generator)
+        codes, weights = source.sample(_START_ROWS, int(generator.integers(2**31)))
+        correlations = correlations_of_rows(codes.columns, weights, scores)
+        return along_directions(flat_model(scores, space, source.counts), correlations)
+
+    def _pulled(self, source: Source, point: Point, held_out: Validation) -> Outcome:
+        """Return where EM ends whose columns are free, but pulled to those of the traits (79)."""
+        solver = EM(source, len(point.weights), self.traits.pull * point.factors, accelerated=False)
+        return iterate(solver, point, self.loop, validation=held_out)
+
+    def _solution(self, stages: list[Outcome], model: TraitModel, point: Point) -> Solution:
+        last = stages[-1]
+        start = Start("traits", str(self.traits))
+        history = list(stages[0].history)
+        for stage in stages[1:]:
+            n = history[-1].iteration
+            history += [step._replace(iteration=step.iteration + n) for step in stage.history[1:]]
+        return Solution(
+            JointPMF.at(point, model.domain),
+            last.status,
+            last.objective,
+            history,
+            start,
+            validation=last.validation,
+            trait_models=(model,),
+        )
+
+
+def _goes_on(stages: list[Outcome]) -> bool:
+    return stages[-1].status is not Status.STOPPED
+
+
+def _taken(point: Point, which: np.ndarray) -> Point:
+    weights = point.weights[which]
+    return Point(weights / weights.sum(), point.factors[:, which])
