@@ -63,12 +63,16 @@ def correlations_of_rows(columns: np.ndarray, weights: np.ndarray, scores: Score
             design[:, places.start + 1] = 0.0
     weighted = design * weights[:, None]
     products, together = weighted.T @ design, (seen * weights[:, None]).T @ seen
-    covariances = products / np.maximum(together, 1e-300)
-    return correlations_of(covariances)
+    return between_variables(products / np.maximum(together, 1e-300), scores)
 
 
-def correlations_of(covariances: np.ndarray) -> np.ndarray:
-    """Return correlations; those of what does not vary are zero."""
+def between_variables(covariances: np.ndarray, scores: Scores) -> np.ndarray:
+    """Return correlations; those of what does not vary, and of levels of one variable, are zero.
+
+    Levels of one variable exclude each other, which is no trait.
+    """
     spreads = np.sqrt(np.maximum(np.diag(covariances), 0.0))
     scaled = np.where(spreads > 1e-9, 1 / np.maximum(spreads, 1e-9), 0.0)
-    return covariances * scaled[:, None] * scaled
+    owner = np.repeat(np.arange(len(scores.domain)), np.diff(scores.offsets))
+    is_own = (owner[:, None] == owner) & ~np.eye(len(owner), dtype=bool)
+    return np.where(is_own, 0.0, covariances * scaled[:, None] * scaled)
