@@ -60,9 +60,9 @@ def begin(table, n_points=16, n_traits=2, n_waves=3, seed=0):
     )
 
 
-def solver_of(table, model=None, ridge=RIDGE, kind=TraitEM):
+def solver_of(table, model=None, ridge=RIDGE):
     model = begin(table) if model is None else model
-    return kind(RowSums(table.rows, model.scores), model, ridge, table.total), model
+    return TraitEM(RowSums(table.rows, model.scores), model, ridge, table.total), model
 
 
 class TestSums:
@@ -100,6 +100,17 @@ class TestSums:
         assert np.allclose(by_scores.weights, by_levels.weights, atol=1e-3)
         assert np.isclose(by_scores.log_likelihood, by_levels.log_likelihood, rtol=1e-6)
         assert np.allclose(observed.counts, table.counts)
+
+    def test_rows_at_points_are_those_of_the_sums(self):
+        table = table_of(planted_rows())
+        model = begin(table)
+        own = np.random.default_rng(0).dirichlet(np.ones(16))
+        observed = RowSums(table.rows, model.scores)
+        sums = observed.sums(model, own)
+        for kind in (observed, LevelSums(table, model.scores, 16)):
+            found, log_likelihood = kind.at_points(model, own)
+            assert np.allclose(found, sums.weights, atol=1e-3)
+            assert np.isclose(log_likelihood, sums.log_likelihood, rtol=1e-6)
 
     def test_the_bits_do_not_depend_on_threads(self):
         table = table_of(planted_rows())
@@ -238,7 +249,8 @@ class TestSteps:
 
     def test_weights_are_found_by_rows_alone(self):
         table = table_of(planted_rows())
-        solver, model = solver_of(table, kind=WeightEM)
+        model = begin(table)
+        solver = WeightEM(RowSums(table.rows, model.scores), model, table.total)
         state = solver.start(model.point())
         for _ in range(400):
             state = solver.step(state)

@@ -37,6 +37,9 @@ _BYTES_PER_TABLE = 3000
 _MODEL_COPIES = 40
 """Arrays of a model's size that a fit has at a time."""
 
+_POINT_COPIES = 12
+"""Arrays of that size that a fit of traits has at a time: sums of parts of the rows are most."""
+
 
 @dataclass(frozen=True)
 class Room:
@@ -74,6 +77,15 @@ class Room:
         if self.memory is not None and 8 * n_levels * rank * _MODEL_COPIES > self.free:
             raise JointPMFError(
                 f"a model of rank {rank} over {n_levels} levels is too large for {self}"
+            )
+
+    def check_points(self, domain: Domain, n_points: int) -> None:
+        """Raise if so many points of a space of traits would take too much."""
+        size = 8 * sum(domain.sizes) * n_points * _POINT_COPIES
+        if size > self.free:
+            raise JointPMFError(
+                f"{n_points:,} points over {sum(domain.sizes)} levels would take about "
+                f"{text_of_bytes(size)}, too much for {self}: ask for fewer (the rank)"
             )
 
     def check_counts(self, domain: Domain, order: int) -> None:

@@ -212,8 +212,18 @@ class _Asked:
                 raise JointPMFError("is_implicit needs a rank, not rank='auto'")
         elif self.rank is not None and self.objective.target is not None:
             raise JointPMFError("a target needs rank='auto'")
+        elif self.objective.traits is not None:
+            self._check_traits()
         if self.rank is None and (self.search.n_starts or 1) > 1:
             raise JointPMFError("n_starts needs a rank, not rank='auto'")
+
+    def _check_traits(self) -> None:
+        if self.rank is None:
+            raise JointPMFError(
+                "traits need a rank, the number of points; with rank='auto' they are tried anyway"
+            )
+        if self.search.start != "auto" or (self.search.n_starts or 1) > 1:
+            raise JointPMFError("traits begin along the main directions: leave the start out")
 
     @property
     def hides_cells(self) -> bool:
@@ -259,6 +269,8 @@ class _Fitting:
                 return self._of_counts(reading, objective, room)
         if reading.is_read_once:
             self._check_in_memory("rows that come once")
+            if self._likelihood.traits is not None:
+                raise JointPMFError("traits need rows that can be read again: give a callable")
             generator, runs = self._generator_and_runs(lambda: {"table": "rows that come once"})
             stream = Stream(reading)
             found = self._em_fit(domain, runs).run_once(stream, generator)

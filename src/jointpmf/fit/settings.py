@@ -107,6 +107,10 @@ class Likelihood:
     def __post_init__(self) -> None:
         if self.traits is not None and not isinstance(self.traits, Traits):
             object.__setattr__(self, "traits", Traits(self.traits))
+        if self.traits is not None and (self.smoothing is not None or self.bandwidth):
+            raise JointPMFError(
+                "smoothing and bandwidth are of free components: traits have a ridge"
+            )
         if self.smoothing is not None:
             object.__setattr__(self, "smoothing", at_least_zero(self.smoothing, "smoothing"))
         if self.towards is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jointpmf.fit.memory import Room
 from jointpmf.fit.solution import Solution, Start
 from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
@@ -59,7 +60,7 @@ class TraitFit:
         stages = [iterate(solver, begin.point(), self.loop, validation=held_out)]
         model = begin.of_point(stages[0].point)
         if _goes_on(stages):
-            weighing = WeightEM(observed, model, ridge, source.total)
+            weighing = WeightEM(observed, model, source.total)
             stages.append(iterate(weighing, model.point(), self.loop, validation=held_out))
         kept = np.flatnonzero(stages[-1].point.weights * source.total >= _FEWEST_ROWS)
         model, point = model.taken(kept), _taken(stages[-1].point, kept)
@@ -71,6 +72,7 @@ class TraitFit:
     def _begin(self, source: Source, generator: np.random.Generator) -> TraitModel:
         asked, domain = self.traits, source.domain
         check_n_traits(asked.count, domain)
+        Room().check_points(domain, self.rank)
         scores = Scores.of(domain, source.marginal)
         space = Space.drawn(self.rank, asked.count, asked.waves, asked.pace, generator)
         codes, weights = source.sample(_START_ROWS, int(generator.integers(2**31)))

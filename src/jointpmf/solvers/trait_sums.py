@@ -7,6 +7,7 @@ taken in fixed chunks with sums of their own: the bits do not depend on the numb
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 _BLOCK = 2**20
 """Rows times points that are worked on at once: as much as a cache holds."""
+
+_MOST_KEPT = 2**30
+"""Bytes of likelihoods that are kept while the weights of points are found."""
 
 _N_CHUNKS = 8
 """Parts of the rows that have sums of their own."""
@@ -52,6 +56,9 @@ class Summing(Protocol):
     def sums(self, model: TraitModel, weights: np.ndarray) -> Sums:
         """Return what was observed in sums over the points of a model."""
 
+    def at_points(self, model: TraitModel, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return how many rows are expected at each point, and Σ log-likelihood."""
+
 
 class RowSums:
     """Sums over rows in memory, by products of matrices in single precision.
@@ -72,15 +79,11 @@ class RowSums:
         self._bounds = np.linspace(0, n_rows, min(_N_CHUNKS, n_rows) + 1).astype(int)
         # what is looked up by a code; the last row is that of a missing cell
         self._tables = [np.vstack([own, 0 * own[:1]]).astype(np.float32) for own in scores.all]
+        self._kept: _Likelihoods | None = None
 
     def sums(self, model: TraitModel, weights: np.ndarray) -> Sums:
         """Return the sums over all rows."""
-        log_totals = model.log_totals
-        whole = np.ones(len(log_totals), bool)
-        whole[self._holes] = False
-        slopes = np.vstack([model.tilts, -log_totals[self._holes]]).astype(np.float32)
-        with np.errstate(divide="ignore"):
-            base = (np.log(weights) - log_totals[whole].sum(axis=0)).astype(np.float32)
+        slopes, base = self._slopes(model, weights)
         n_chunks = len(self._bounds) - 1
         totals = np.zeros((n_chunks, *slopes.shape))
         at_points, logs = np.zeros((n_chunks, len(base))), np.zeros(n_chunks)
@@ -95,6 +98,45 @@ class RowSums:
         observed = self._observed(whole_totals[n_scores:], at_all)
         log_likelihood = float(logs.sum() + self.counts @ model.intercepts)
         return Sums(whole_totals[:n_scores], observed, at_all, log_likelihood)
+
+    def at_points(self, model: TraitModel, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return how many rows are expected at each point, and Σ log-likelihood.
+
+        Likelihoods at the points of one model are kept, where that does not take too much memory.
+        """
+        if 4 * len(self._weights) * len(weights) > _MOST_KEPT:
+            sums = self.sums(model, weights)
+            return sums.weights, sums.log_likelihood
+        if self._kept is None or self._kept.model is not model:
+            self._kept = self._likelihoods(model)
+        found, logs = self._kept.at_points(weights, self._weights, self._bounds)
+        return found, logs + float(self.counts @ model.intercepts)
+
+    def _likelihoods(self, model: TraitModel) -> _Likelihoods:
+        n_points = len(model.space.points)
+        slopes, base = self._slopes(model, np.ones(n_points))
+        found = np.empty((len(self._weights), n_points), np.float32)
+        tops = np.empty(len(self._weights))
+
+        def chunk(k: int) -> None:
+            for rows in _blocks(self._bounds[k], self._bounds[k + 1], n_points):
+                logs = self._design(rows) @ slopes
+                logs += base
+                tops[rows] = logs.max(axis=1)
+                np.exp(logs - tops[rows, None].astype(np.float32), out=found[rows])
+
+        run_all([partial(chunk, k) for k in range(len(self._bounds) - 1)])
+        return _Likelihoods(model, found, tops)
+
+    def _slopes(self, model: TraitModel, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the scores and holes of a row are multiplied by, and what is added."""
+        log_totals = model.log_totals
+        whole = np.ones(len(log_totals), bool)
+        whole[self._holes] = False
+        slopes = np.vstack([model.tilts, -log_totals[self._holes]]).astype(np.float32)
+        with np.errstate(divide="ignore"):
+            base = np.log(weights) - log_totals[whole].sum(axis=0)
+        return slopes, base.astype(np.float32)
 
     def _observed(self, of_holes: np.ndarray, at_points: np.ndarray) -> np.ndarray:
         if not len(self._holes):
@@ -113,9 +155,8 @@ class RowSums:
         at_points: np.ndarray,
     ) -> float:
         """Add the sums over some rows: of scores and holes, and of rows; return that of logs."""
-        log_likelihood, size = 0.0, max(_BLOCK // len(base), 1)
-        for first in range(begin, end, size):
-            rows = slice(first, min(first + size, end))
+        log_likelihood = 0.0
+        for rows in _blocks(begin, end, len(base)):
             design, weights = self._design(rows), self._weights[rows]
             posterior, logs = posteriors(design, slopes, base)
             log_likelihood += float(weights @ logs)
@@ -132,6 +173,36 @@ class RowSums:
             design[:, offsets[n] : offsets[n + 1]] = table[columns[n]]
         design[:, offsets[-1] :] = (columns[self._holes] != MISSING).T
         return design
+
+
+class _Likelihoods(NamedTuple):
+    """How likely every row is at every point, as a part of where it is most likely."""
+
+    model: TraitModel
+    parts: np.ndarray
+    tops: np.ndarray
+
+    def at_points(
+        self, weights: np.ndarray, of_rows: np.ndarray, bounds: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """Return how many rows are expected at each point, and Σ log-likelihood."""
+        single = weights.astype(np.float32)
+        found, logs = np.empty((len(bounds) - 1, len(weights))), np.empty(len(bounds) - 1)
+
+        def chunk(k: int) -> None:
+            rows = slice(*bounds[k : k + 2])
+            totals = self.parts[rows] @ single
+            found[k] = (of_rows[rows] / totals).astype(np.float32) @ self.parts[rows]
+            logs[k] = of_rows[rows] @ (self.tops[rows] + np.log(totals))
+
+        run_all([partial(chunk, k) for k in range(len(found))])
+        return found.sum(axis=0) * weights, float(logs.sum())
+
+
+def _blocks(begin: int, end: int, n_points: int) -> Iterator[slice]:
+    """Yield rows begin:end, as many at a time as a cache holds."""
+    size = max(_BLOCK // n_points, 1)
+    return (slice(first, min(first + size, end)) for first in range(begin, end, size))
 
 
 def posteriors(
@@ -177,3 +248,8 @@ class LevelSums:
         totals = np.stack([part.sum(axis=0) for part in levels])
         self.counts = counts[:-1].sum(axis=1)
         return Sums(np.vstack(sums), totals, counts[-1], log_likelihood)
+
+    def at_points(self, model: TraitModel, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return how many rows are expected at each point, and Σ log-likelihood."""
+        sums = self.sums(model, weights)
+        return sums.weights, sums.log_likelihood

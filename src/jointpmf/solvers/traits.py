@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jointpmf.point import Point
 from jointpmf.solvers.logistic import BinaryRegressions, Regression
 from jointpmf.solvers.loop import Arrays, State
 from jointpmf.solvers.trait_sums import Summing, Sums
 from jointpmf.threads import run_all
 from jointpmf.traits import TraitModel
-
-if TYPE_CHECKING:
-    from jointpmf.point import Point
 
 
 @dataclass(frozen=True)
@@ -155,10 +152,50 @@ class TraitEM:
         moved.coefficients[scores] = there[:, 1:]
 
 
-class WeightEM(TraitEM):
-    """EM over the weights of points whose columns stay: a convex problem (eq. 78)."""
+@dataclass(frozen=True, kw_only=True)
+class WeightState(State):
+    """Weights, their objective, and how many rows are expected at each point."""
 
-    def step(self, state: State) -> TraitState:
+    expected: np.ndarray
+
+
+class WeightEM:
+    """EM over the weights of points whose columns stay: a convex problem (eq. 78).
+
+    Parameters
+    ----------
+    observed : RowSums, or what else has their sums
+        What was observed.
+    model : TraitModel
+        What the columns are.
+    total : float
+        The weight of all rows.
+    """
+
+    relative = False
+    floor = 0.0
+    resolution = 0.0
+
+    def __init__(self, observed: Summing, model: TraitModel, total: float) -> None:
+        self.domain = model.domain
+        self._observed, self._model, self._total = observed, model, total
+
+    def start(self, point: Point) -> WeightState:
+        """Return the state at some weights."""
+        expected, log_likelihood = self._observed.at_points(self._model, point.weights)
+        own = self._model.point(point.weights)
+        return WeightState(own, -log_likelihood / self._total, expected=expected)
+
+    def step(self, state: State) -> WeightState:
         """Return the state in which a point counts for the rows that are expected there."""
-        assert isinstance(state, TraitState)
-        return self._at(state.model, state.sums.weights / state.sums.weights.sum())
+        assert isinstance(state, WeightState)
+        weights = state.expected / state.expected.sum()
+        return self.start(Point(weights, state.point.factors))
+
+    def memory(self, state: State) -> Arrays:
+        """Return nothing: all follows from the point."""
+        return {}
+
+    def recalled(self, state: State, memory: Arrays) -> WeightState:
+        """Return the state that had this point."""
+        return self.start(state.point)
