@@ -129,6 +129,11 @@ class Scores:
             scales[n] = max(np.sqrt(share @ (values - centres[n]) ** 2), least)
         return cls(domain, centres, scales)
 
+    @classmethod
+    def unordered(cls, domain: Domain) -> Scores:
+        """Return the scores of variables none of which has an order."""
+        return cls(domain, np.zeros(len(domain)), np.zeros(len(domain)))
+
     def of_variable(self, n: int) -> np.ndarray:
         """Return the scores of a variable's levels, one row per level."""
         variable = self.domain.variables[n]
@@ -232,6 +237,59 @@ class TraitModel:
     def at(self, points: np.ndarray) -> TraitModel:
         """Return the model at other points of the same space."""
         return replace(self, space=self.space._replace(points=points))
+
+
+@dataclass(frozen=True)
+class FreeColumns:
+    """Columns that follow no traits, in the form in which those of a trait model are summed up.
+
+    Attributes
+    ----------
+    scores : Scores
+        Without any order, so that every column can be had.
+    factors : array of shape (levels, components)
+        The columns of all variables; none is zero.
+    """
+
+    scores: Scores
+    factors: np.ndarray
+
+    @property
+    def domain(self) -> Domain:
+        """What can happen."""
+        return self.scores.domain
+
+    @property
+    def intercepts(self) -> np.ndarray:
+        """Nothing, because all is in the tilts."""
+        return np.zeros(len(self.factors))
+
+    @cached_property
+    def _logs(self) -> list[np.ndarray]:
+        return np.split(np.log(self.factors), self.domain.offsets[1:-1])
+
+    @cached_property
+    def tilts(self) -> np.ndarray:
+        """How much of each score there is in each component."""
+        own = {1: lambda logs: logs[:0], 2: lambda logs: logs[1:] - logs[:1]}
+        return np.vstack([own.get(len(n), lambda logs: np.sqrt(2) * logs)(n) for n in self._logs])
+
+    @cached_property
+    def log_totals(self) -> np.ndarray:
+        """What the exponentials of the scores times their tilts sum to, as logs."""
+        none = np.zeros(self.factors.shape[1])
+        return np.stack([-n.mean(axis=0) if len(n) == 2 else none for n in self._logs])
+
+    def level_counts(self, sums: np.ndarray, totals: np.ndarray) -> np.ndarray:
+        """Return how often each level was seen, by sums of scores and how often each variable."""
+        counts = np.empty_like(self.factors)
+        for n, (first, end) in enumerate(pairwise(self.domain.offsets)):
+            own, total = sums[slice(*self.scores.offsets[n : n + 2])], totals[n % len(totals)]
+            if end - first == 2:
+                counts[first:end] = total / 2 + np.array([[-1.0], [1.0]]) * own
+            else:
+                counts[first:end] = np.sqrt(2) * own if end - first > 2 else total
+        return counts
 
 
 def columns_of(log_odds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -14,9 +14,9 @@ from jointpmf.rows.table import log_likelihoods
 from jointpmf.solvers.logistic import BinaryRegressions, Regression
 from jointpmf.solvers.starts.traits import along_directions, correlations_of_rows, flat_model
 from jointpmf.solvers.trait_sums import LevelSums, RowSums
-from jointpmf.solvers.traits import Ridge, TraitEM, WeightEM
+from jointpmf.solvers.traits import PulledEM, Ridge, TraitEM, WeightEM
 from jointpmf.threads import limited_to
-from jointpmf.traits import Scores, Space
+from jointpmf.traits import FreeColumns, Scores, Space
 from support import oracle
 
 DOMAIN = jp.Domain(
@@ -305,3 +305,39 @@ class TestStart:
         model = begin(table)
         flat = replace(model, coefficients=0 * model.coefficients)
         assert np.allclose(flat.factors[:, 0], table.marginal, atol=0.01)
+
+
+class TestFreeColumns:
+    def point(self):
+        pmf = jp.random_pmf(DOMAIN, 7, random_state=0)
+        return Point.of_pmf(pmf)
+
+    def test_rows_are_as_likely_as_without_scores(self):
+        table, point = table_of(planted_rows()), self.point()
+        columns = FreeColumns(Scores.unordered(DOMAIN), point.factors)
+        found = RowSums(table.rows, columns.scores).log_likelihood(columns, point.weights)
+        expected = table.rows.weights @ log_likelihoods(table.rows, point)
+        assert np.isclose(found, expected, rtol=1e-6)
+
+    def test_a_pulled_step_is_an_em_step_with_these_pseudo_counts(self):
+        array, point = planted_rows(80), self.point()
+        table = table_of(array)
+        state = PulledEM(table.rows, point, 3.0).start(point)
+        seen = array[(array >= 0).any(axis=1)]
+        factors = np.split(point.factors, DOMAIN.offsets[1:-1])
+        counts, components = oracle.expected_counts(
+            point.weights, factors, seen, np.ones(len(seen))
+        )
+        expected = [own + 3 * factor for own, factor in zip(counts, factors, strict=True)]
+        columns = np.vstack([own / own.sum(axis=0) for own in expected])
+        assert np.allclose(state.ahead.factors, columns, atol=1e-5)
+        assert np.allclose(state.ahead.weights, components / components.sum(), atol=1e-5)
+
+    def test_pulled_steps_never_lower_the_objective(self):
+        table, point = table_of(planted_rows()), self.point()
+        solver = PulledEM(table.rows, point, 3.0)
+        state = solver.start(point)
+        for _ in range(10):
+            after = solver.step(state)
+            assert after.objective <= state.objective + 1e-6
+            state = after

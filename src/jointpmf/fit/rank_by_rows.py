@@ -241,9 +241,10 @@ class _RankSearch:
         loop = in_stage(self.fit.loop, str(kind))
         if isinstance(kind, _Kind):
             return replace(self.fit, rank=kind.rank, smoothing=kind.smoothing, loop=loop)
+        traits = kind.traits if kind.is_final else replace(kind.traits, pulls=())
         most = _TRAIT_ITER if kind.is_final else _SCREEN_ITER
         loop = replace(loop, max_iter=min(loop.max_iter, most))
-        return replace(self.fit, rank=kind.rank, traits=kind.traits, loop=loop)
+        return replace(self.fit, rank=kind.rank, traits=traits, loop=loop)
 
     def _split(self, generator: np.random.Generator) -> _Seeded:
         if self._splitter is not None:

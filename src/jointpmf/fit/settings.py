@@ -32,9 +32,9 @@ class Traits:
         How fast waves change, per standard deviation of a trait.
     ridge : float
         How strongly coefficients are pulled to zero; those of waves ten times as much.
-    pull : float
-        With something held out: columns may then leave what traits predict, which counts as this
-        many rows of each component. With 0 they stay.
+    pulls : tuple of float
+        With something held out: columns may in the end leave what traits predict, if that helps;
+        how many rows of each component the prediction then counts for.
 
     Examples
     --------
@@ -46,21 +46,22 @@ class Traits:
     waves: int = 48
     pace: float = 0.7
     ridge: float = 0.3
-    pull: float = 0.0
+    pulls: tuple[float, ...] = (10.0, 30.0, 3.0)
 
     def __post_init__(self) -> None:
         whole_number(self.count, "the number of traits", 1)
         whole_number(self.waves, "the number of waves", 0)
-        for name in ("pace", "ridge", "pull"):
+        for name in ("pace", "ridge"):
             object.__setattr__(self, name, at_least_zero(getattr(self, name), name))
+        pulls = tuple(at_least_zero(pull, "a pull") for pull in self.pulls)
+        object.__setattr__(self, "pulls", pulls)
 
     def __str__(self) -> str:
         """Say what the space is like."""
         text = f"{self.count} trait{'s' if self.count > 1 else ''}"
         if self.waves:
             text += f", {self.waves} waves of pace {self.pace:.3g}"
-        text += f", ridge {self.ridge:.3g}"
-        return text + (f", pull {self.pull:.3g}" if self.pull else "")
+        return text + f", ridge {self.ridge:.3g}"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Which space of traits predicts best what is held out: one setting is changed at a time.
 
 The space is chosen with few points, where fits are quick. Then there are more points, as long as
-that helps, and last columns that may leave the traits.
+that helps, and the space is looked at again.
 """
 
 from __future__ import annotations
@@ -27,9 +27,6 @@ _AFTER_MORE_POINTS: Moves = (("count", (1.5,)), ("ridge", (1 / 3, 3.0)))
 """What is changed again where more points have helped: they can show more traits."""
 
 _MOST_TRAITS, _MOST_WAVES = 16, 192
-
-_PULLS = (10.0, 30.0, 3.0)
-"""How columns are pulled to those of the traits, in rows of each component."""
 
 
 class TraitKind(NamedTuple):
@@ -79,21 +76,11 @@ class TraitClimb:
             if not self._is_better(more, best):
                 break
             best = more
+        if best.rank > first.rank:
             for field, factors in _AFTER_MORE_POINTS:
                 best = yield from self._along(best, field, factors)
-        best = yield from self._finished(best)
-        return best
-
-    def _finished(self, best: TraitKind) -> Climb:
         best = best._replace(is_final=True)
         yield from self._tried(best)
-        for pull in _PULLS:
-            other = best._replace(traits=replace(best.traits, pull=pull))
-            yield from self._tried(other)
-            if self._is_better(other, best):
-                best = other
-            elif pull == _PULLS[0]:
-                break
         return best
 
     def _along(self, best: TraitKind, field: str, factors: tuple[float, ...]) -> Climb:

@@ -7,7 +7,7 @@ the traits predict, but are pulled to it (docs/math.md, eqs. 72 to 79).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,11 +17,10 @@ from jointpmf.fit.solution import Solution, Start
 from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
 from jointpmf.rows.source import Source, Table
-from jointpmf.solvers.em import EM
 from jointpmf.solvers.loop import Loop, Outcome, Status, Validation, iterate
 from jointpmf.solvers.starts.traits import along_directions, correlations_of_rows, flat_model
 from jointpmf.solvers.trait_sums import LevelSums, RowSums, Summing
-from jointpmf.solvers.traits import Ridge, TraitEM, WeightEM
+from jointpmf.solvers.traits import PulledEM, Ridge, TraitEM, WeightEM
 from jointpmf.traits import Scores, Space, TraitModel, check_n_traits
 
 if TYPE_CHECKING:
@@ -32,6 +31,9 @@ _START_ROWS = 20_000
 
 _FEWEST_ROWS = 0.01
 """Points at which fewer rows are expected are dropped."""
+
+_PULLED_STEPS = 40
+"""Iterations in which columns may leave the traits, at most: more gain little."""
 
 _WAVE_RIDGE = 10.0
 """How many times stronger the ridge is on waves than on coordinates."""
@@ -64,10 +66,11 @@ class TraitFit:
             stages.append(iterate(weighing, model.point(), self.loop, validation=held_out))
         kept = np.flatnonzero(stages[-1].point.weights * source.total >= _FEWEST_ROWS)
         model, point = model.taken(kept), _taken(stages[-1].point, kept)
-        if self.traits.pull and held_out is not None and _goes_on(stages):
-            stages.append(self._pulled(source, point, held_out))
-            point = stages[-1].point
-        return self._solution(stages, model, point)
+        if held_out is not None and _goes_on(stages):
+            assert isinstance(source, Table)
+            stages += self._pulled(source, point, held_out, stages[-1])
+        best = stages[-1]
+        return self._solution(stages, model, point if best.point.made_of else best.point)
 
     def _begin(self, source: Source, generator: np.random.Generator) -> TraitModel:
         asked, domain = self.traits, source.domain
@@ -79,10 +82,20 @@ class TraitFit:
         correlations = correlations_of_rows(codes.columns, weights, scores)
         return along_directions(flat_model(scores, space, source.counts), correlations)
 
-    def _pulled(self, source: Source, point: Point, held_out: Validation) -> Outcome:
-        """Return where EM ends whose columns are free, but pulled to those of the traits (79)."""
-        solver = EM(source, len(point.weights), self.traits.pull * point.factors, accelerated=False)
-        return iterate(solver, point, self.loop, validation=held_out)
+    def _pulled(
+        self, table: Table, point: Point, held_out: Validation, best: Outcome
+    ) -> list[Outcome]:
+        """Return where EM ends whose columns may leave the traits, if that helps (eq. 79)."""
+        loop, found = replace(self.loop, max_iter=min(self.loop.max_iter, _PULLED_STEPS)), best
+        for pull in self.traits.pulls:
+            solver = PulledEM(table.rows, point, pull)
+            outcome = iterate(solver, point, loop, validation=held_out)
+            assert outcome.validation is not None
+            assert found.validation is not None
+            if outcome.status is Status.STOPPED or outcome.validation >= found.validation:
+                break
+            found = outcome
+        return [] if found is best else [found]
 
     def _solution(self, stages: list[Outcome], model: TraitModel, point: Point) -> Solution:
         last = stages[-1]

@@ -13,10 +13,15 @@ from jointpmf.data.codes import Codes
 from jointpmf.domain import MISSING
 from jointpmf.evidence import posterior_of_rows
 from jointpmf.rows.table import Rows, log_likelihoods
+from jointpmf.solvers.trait_sums import RowSums
 from jointpmf.threads import row_blocks, run_all
+from jointpmf.traits import FreeColumns, Scores
 
 if TYPE_CHECKING:
     from jointpmf.point import Point
+
+_MANY = 256
+"""Components from which on rows are scored by products of matrices."""
 
 _IMPOSSIBLE_LOG = -1e6
 """What a row of probability zero counts as, so that iterates with some can be compared."""
@@ -48,6 +53,10 @@ class HeldOut:
 
 
 def _log_likelihood(rows: Rows, point: Point, impossible: float) -> float:
+    if len(point.weights) >= _MANY and point.factors.min() > 0:
+        # products of matrices, in single precision: the mean of many rows has enough digits
+        columns = FreeColumns(Scores.unordered(rows.domain), point.factors)
+        return RowSums(rows, columns.scores).log_likelihood(columns, point.weights)
     logs = log_likelihoods(rows, point)
     logs[np.isneginf(logs)] = impossible
     return float(np.multiply(rows.weights, logs).sum())

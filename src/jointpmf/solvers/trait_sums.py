@@ -47,6 +47,22 @@ class Sums(NamedTuple):
         return self.totals[n] if len(self.totals) > 1 else self.totals[0]
 
 
+class Columns(Protocol):
+    """Columns that are the exponentials of scores times tilts: a TraitModel, or free ones."""
+
+    @property
+    def tilts(self) -> np.ndarray:
+        """How much of each score there is at each point."""
+
+    @property
+    def log_totals(self) -> np.ndarray:
+        """What the exponentials of each variable sum to at each point, as logs."""
+
+    @property
+    def intercepts(self) -> np.ndarray:
+        """What each level has at all points."""
+
+
 class Summing(Protocol):
     """What a fit of traits needs of what was observed, wherever that is."""
 
@@ -81,7 +97,7 @@ class RowSums:
         self._tables = [np.vstack([own, 0 * own[:1]]).astype(np.float32) for own in scores.all]
         self._kept: _Likelihoods | None = None
 
-    def sums(self, model: TraitModel, weights: np.ndarray) -> Sums:
+    def sums(self, model: Columns, weights: np.ndarray) -> Sums:
         """Return the sums over all rows."""
         slopes, base = self._slopes(model, weights)
         n_chunks = len(self._bounds) - 1
@@ -112,8 +128,20 @@ class RowSums:
         found, logs = self._kept.at_points(weights, self._weights, self._bounds)
         return found, logs + float(self.counts @ model.intercepts)
 
+    def log_likelihood(self, model: Columns, weights: np.ndarray) -> float:
+        """Return Σ log-likelihood of all rows."""
+        slopes, base = self._slopes(model, weights)
+        logs = np.empty(len(self._weights))
+
+        def chunk(k: int) -> None:
+            for rows in _blocks(self._bounds[k], self._bounds[k + 1], len(base)):
+                logs[rows] = posteriors(self._design(rows), slopes, base)[1]
+
+        run_all([partial(chunk, k) for k in range(len(self._bounds) - 1)])
+        return float(self._weights @ logs + self.counts @ model.intercepts)
+
     def _likelihoods(self, model: TraitModel) -> _Likelihoods:
-        n_points = len(model.space.points)
+        n_points = model.tilts.shape[1]
         slopes, base = self._slopes(model, np.ones(n_points))
         found = np.empty((len(self._weights), n_points), np.float32)
         tops = np.empty(len(self._weights))
@@ -128,7 +156,7 @@ class RowSums:
         run_all([partial(chunk, k) for k in range(len(self._bounds) - 1)])
         return _Likelihoods(model, found, tops)
 
-    def _slopes(self, model: TraitModel, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _slopes(self, model: Columns, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what the scores and holes of a row are multiplied by, and what is added."""
         log_totals = model.log_totals
         whole = np.ones(len(log_totals), bool)

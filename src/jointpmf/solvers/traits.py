@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jointpmf.point import Point
+from jointpmf.point import Point, columns_of_one
 from jointpmf.solvers.logistic import BinaryRegressions, Regression
 from jointpmf.solvers.loop import Arrays, State
-from jointpmf.solvers.trait_sums import Summing, Sums
+from jointpmf.solvers.trait_sums import RowSums, Summing, Sums
 from jointpmf.threads import run_all
-from jointpmf.traits import TraitModel
+from jointpmf.traits import FreeColumns, Scores, TraitModel
+
+if TYPE_CHECKING:
+    from jointpmf.rows.table import TableRows
 
 
 @dataclass(frozen=True)
@@ -197,5 +201,57 @@ class WeightEM:
         return {}
 
     def recalled(self, state: State, memory: Arrays) -> WeightState:
+        """Return the state that had this point."""
+        return self.start(state.point)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PulledState(State):
+    """A model, its objective, and where an EM step leads from it."""
+
+    ahead: Point
+
+
+class PulledEM:
+    """EM over free columns and weights that are pulled to where they begin (eq. 79).
+
+    Parameters
+    ----------
+    rows : Rows or ColumnRows
+        What was observed.
+    begin : Point
+        Where columns are pulled to.
+    pull : float
+        How many rows of each component that counts for.
+    """
+
+    relative = False
+    floor = 0.0
+    resolution = 0.0
+
+    def __init__(self, rows: TableRows, begin: Point, pull: float) -> None:
+        self.domain, self._total = rows.domain, rows.total
+        self._scores = Scores.unordered(rows.domain)
+        self._observed, self._prior = RowSums(rows, self._scores), pull * begin.factors
+
+    def start(self, point: Point) -> PulledState:
+        """Return the state at a point."""
+        columns = FreeColumns(self._scores, point.factors)
+        sums = self._observed.sums(columns, point.weights)
+        counts = np.maximum(columns.level_counts(sums.scores, sums.totals), 0) + self._prior
+        gain = sums.log_likelihood + (self._prior * np.log(point.factors)).sum()
+        ahead = Point(sums.weights / sums.weights.sum(), columns_of_one(counts, self.domain))
+        return PulledState(point, -float(gain) / self._total, ahead=ahead)
+
+    def step(self, state: State) -> PulledState:
+        """Return the state after one EM step."""
+        assert isinstance(state, PulledState)
+        return self.start(state.ahead)
+
+    def memory(self, state: State) -> Arrays:
+        """Return nothing: all follows from the point."""
+        return {}
+
+    def recalled(self, state: State, memory: Arrays) -> PulledState:
         """Return the state that had this point."""
         return self.start(state.point)
