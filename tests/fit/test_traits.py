@@ -92,6 +92,19 @@ class TestGivenRank:
         assert found.settings.traits.count == 2
 
 
+def test_replicates_vary_as_samples_do():
+    """How far answers of replicates are from each other, beside fits to other samples."""
+    found = fit(traits=Traits(2, waves=0), max_iter=30)
+    sure = found.uncertainty(n=40, random_state=0)
+    own = sure.marginal(["item 0"])["se"].to_numpy()
+    others = [
+        fit(jp.Codes(DOMAIN, survey(seed=seed)), traits=Traits(2, waves=0), max_iter=30)
+        for seed in range(1, 25)
+    ]
+    actual = np.std([other.pmf.marginal(["item 0"]).table() for other in others], axis=0)
+    assert np.allclose(np.median(own / actual), 1.0, atol=0.35)
+
+
 class TestBadInput:
     @pytest.mark.parametrize(
         ("options", "sentence"),

@@ -14,6 +14,7 @@ from jointpmf.fit.members import ended, joined, loop_again, some_members, square
 from jointpmf.fit.settings import Coupled, Likelihood
 from jointpmf.fit.starts import lifted
 from jointpmf.fit.subsets import coupled_problem
+from jointpmf.fit.traits import traits_again
 from jointpmf.point import Point
 from jointpmf.rows.source import Source
 from jointpmf.solvers.loop import Loop
@@ -38,6 +39,8 @@ class RowsAgain:
         if isinstance(settings, Coupled):
             return self._by_squares(source, settings)
         assert isinstance(settings, Likelihood)
+        if self.solution.trait_models:
+            return joined(traits_again(source, self.solution, settings), self.solution.pmf)
         some = some_members(self.solution)
         points = [self._by_likelihood(source, pmf, settings) for pmf in some]
         return joined(points, self.solution.pmf)
@@ -66,7 +69,7 @@ def _em_fit(rank: int, settings: Likelihood, loop: Loop) -> EMFit:
 def cost_again(solution: Solution, source: Source) -> float | None:
     """Return the objective of a fit by likelihood on rows, or None where it is of part of them."""
     settings, pmf = solution.settings, solution.pmf
-    is_of_part = solution.validation is not None
+    is_of_part = solution.validation is not None or bool(solution.trait_models)
     if not isinstance(settings, Likelihood) or is_of_part or settings.bandwidth:
         return None
     if solution.source is None or solution.source.n_sampled is not None:

@@ -15,7 +15,7 @@ import numpy as np
 from jointpmf.fit.memory import Room
 from jointpmf.fit.solution import Solution, Start
 from jointpmf.pmf import JointPMF
-from jointpmf.point import Point
+from jointpmf.point import Point, columns_of_one
 from jointpmf.rows.source import Source, Table
 from jointpmf.solvers.loop import Loop, Outcome, Status, Validation, iterate
 from jointpmf.solvers.starts.traits import along_directions, correlations_of_rows, flat_model
@@ -24,13 +24,16 @@ from jointpmf.solvers.traits import PulledEM, Ridge, TraitEM, WeightEM
 from jointpmf.traits import Scores, Space, TraitModel, check_n_traits
 
 if TYPE_CHECKING:
-    from jointpmf.fit.settings import Traits
+    from jointpmf.fit.settings import Likelihood, Traits
 
 _START_ROWS = 20_000
 """Rows that the main directions are found on."""
 
 _FEWEST_ROWS = 0.01
 """Points at which fewer rows are expected are dropped."""
+
+_MOST_AGAIN, _STEPS_AGAIN = 2, 8
+"""How many of the fits that are averaged a replicate does again, and how many steps of each."""
 
 _PULLED_STEPS = 40
 """Iterations in which columns may leave the traits, at most: more gain little."""
@@ -52,12 +55,7 @@ class TraitFit:
     ) -> Solution:
         """Return the fit to rows, wherever they are; a validation part needs them in memory."""
         begin = self._begin(source, generator)
-        observed: Summing
-        if isinstance(source, Table):
-            observed = RowSums(source.rows, begin.scores)
-        else:
-            observed = LevelSums(source, begin.scores, self.rank)
-        ridge = Ridge(self.traits.ridge, _WAVE_RIDGE * self.traits.ridge)
+        observed, ridge = _observed(source, begin), _ridge_of(self.traits)
         solver = TraitEM(observed, begin, ridge, source.total)
         stages = [iterate(solver, begin.point(), self.loop, validation=held_out)]
         model = begin.of_point(stages[0].point)
@@ -92,7 +90,9 @@ class TraitFit:
             outcome = iterate(solver, point, loop, validation=held_out)
             assert outcome.validation is not None
             assert found.validation is not None
-            if outcome.status is Status.STOPPED or outcome.validation >= found.validation:
+            if outcome.status is Status.STOPPED:
+                return [found._replace(status=Status.STOPPED)]
+            if outcome.validation >= found.validation:
                 break
             found = outcome
         return [] if found is best else [found]
@@ -113,6 +113,36 @@ class TraitFit:
             validation=last.validation,
             trait_models=(model,),
         )
+
+
+def _observed(source: Source, model: TraitModel) -> Summing:
+    """Return what sums up rows, by products of matrices where they are in memory."""
+    if isinstance(source, Table):
+        return RowSums(source.rows, model.scores)
+    return LevelSums(source, model.scores, len(model.space.points))
+
+
+def _ridge_of(traits: Traits) -> Ridge:
+    return Ridge(traits.ridge, _WAVE_RIDGE * traits.ridge)
+
+
+def traits_again(source: Source, solution: Solution, settings: Likelihood) -> list[Point]:
+    """Return where some fits of an average end on other rows, after a few steps from the model.
+
+    Columns that have left the traits move as far as the traits do.
+    """
+    points, first, pmf = [], 0, solution.pmf
+    for model in solution.trait_models[:_MOST_AGAIN]:
+        own = slice(first, first + len(model.space.points))
+        first = own.stop
+        weights = pmf.weights[own] / pmf.weights[own].sum()
+        solver = TraitEM(_observed(source, model), model, _ridge_of(settings.traits), source.total)
+        state = solver.start(model.point(weights))
+        for _ in range(_STEPS_AGAIN):
+            state = solver.step(state)
+        factors = np.concatenate(pmf.factors)[:, own] * (state.point.factors / model.factors)
+        points.append(Point(weights, columns_of_one(factors, pmf.domain)))
+    return points
 
 
 def _goes_on(stages: list[Outcome]) -> bool:

@@ -111,7 +111,7 @@ def _together(solution: Solution, points: list[Point], reference: Point, how: st
     weights = np.array([point.weights for point in points])
     factors = np.array([point.factors for point in points])
     is_clear = np.zeros(len(points), bool)
-    if solution.n_averaged == 1:
+    if solution.n_averaged == 1 and not solution.trait_models:
         weights, factors, is_clear = matched(pmf, weights, factors)
     names = pmf.component_names if len(reference.weights) == pmf.rank else None
     around = JointPMF.at(reference, pmf.domain, names)
