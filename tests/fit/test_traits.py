@@ -193,7 +193,7 @@ class TestClimb:
                 tried.append(kind)
                 yield kind
 
-        climb = TraitClimb(20, try_it, cost, 1e-9)
+        climb = TraitClimb(jp.Domain.of_sizes([2] * 20), try_it, cost, 1e-9)
 
         def run():
             best = yield from climb.candidates(first, points)

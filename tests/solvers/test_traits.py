@@ -135,7 +135,7 @@ def regression(n, table, ridge=RIDGE):
         sums.scores[scores],
         sums.total_of(n),
         table.counts[levels],
-        ridge.on(model),
+        ridge.on(model)[scores],
         ridge.intercepts,
         model.intercepts[levels] + 0.1,
     )
@@ -209,7 +209,7 @@ def test_binary_variables_move_together_as_by_themselves():
         np.hstack([np.ones((16, 1)), own.features]),
         own.sums + own.totals / 2,
         own.totals[None],
-        np.array([own.anchor / 2, *own.ridges]),
+        np.array([own.anchor / 2, *own.ridges[0]]),
         own.anchors[1:] - own.anchors[:1],
     )
     found = many.stepped(np.array([[odds, *coefficients[0]]]))[0]
@@ -241,9 +241,11 @@ class TestSteps:
         solver, model = solver_of(table, ridge=ridge)
         state = solver.step(solver.start(model.point()))
         logs = log_likelihoods(table.rows, state.point)
-        coordinates, waves = np.split(state.model.coefficients, [2], axis=1)
+        squared = state.model.coefficients**2
+        squared[1] *= ridge.widths  # of the stars
+        coordinates, waves = np.split(squared, [2], axis=1)
         drift = state.model.intercepts - model.intercepts
-        penalty = 0.5 * (coordinates**2).sum() + 2 * (waves**2).sum() + 0.3 * (drift**2).sum()
+        penalty = 0.5 * coordinates.sum() + 2 * waves.sum() + 0.3 * (drift**2).sum()
         expected = (penalty / 2 - table.rows.weights @ logs) / table.total
         assert np.isclose(state.objective, expected, rtol=1e-6)
 

@@ -192,7 +192,7 @@ class _RankSearch:
         if independent - self._cost(first) < _PROMISE * (independent - by_free):
             return free
         min_gain = _TRAIT_GAIN * abs(by_free)
-        climb = TraitClimb(len(self.codes.domain), self._tried, self._cost, min_gain)
+        climb = TraitClimb(self.codes.domain, self._tried, self._cost, min_gain)
         best = yield from climb.candidates(first, points[1:])
         return best if self._cost(best) < by_free else free
 

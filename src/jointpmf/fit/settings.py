@@ -32,6 +32,9 @@ class Traits:
         How fast waves change, per standard deviation of a trait.
     ridge : float
         How strongly coefficients are pulled to zero; those of waves ten times as much.
+    widths : float
+        How many times stronger the ridge is on how wide the distribution of an ordered variable is
+        than on where it is.
     pulls : tuple of float
         With something held out: columns may in the end leave what traits predict, if that helps;
         how many rows of each component the prediction then counts for.
@@ -46,12 +49,13 @@ class Traits:
     waves: int = 48
     pace: float = 0.7
     ridge: float = 0.3
+    widths: float = 30.0
     pulls: tuple[float, ...] = (10.0, 30.0, 3.0)
 
     def __post_init__(self) -> None:
         whole_number(self.count, "the number of traits", 1)
         whole_number(self.waves, "the number of waves", 0)
-        for name in ("pace", "ridge"):
+        for name in ("pace", "ridge", "widths"):
             object.__setattr__(self, name, at_least_zero(getattr(self, name), name))
         pulls = tuple(at_least_zero(pull, "a pull") for pull in self.pulls)
         object.__setattr__(self, "pulls", pulls)

@@ -10,7 +10,9 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from jointpmf.domain import Domain
 from jointpmf.fit.settings import Traits
+from jointpmf.traits import is_ordered
 
 Moves = tuple[tuple[str, tuple[float, ...]], ...]
 
@@ -19,6 +21,7 @@ _MOVES: Moves = (
     ("ridge", (1 / 3, 3.0)),
     ("waves", (2.0, 0.0)),
     ("pace", (1.5, 1 / 1.5)),
+    ("widths", (0.1, 10.0)),
     ("count", (1.5, 0.75)),
 )
 """What is changed in turn, and the factors by which: the second if the first does not help."""
@@ -51,8 +54,8 @@ class TraitClimb:
 
     Parameters
     ----------
-    n_variables : int
-        How many variables there are.
+    domain : Domain
+        What can happen.
     tried : callable
         Yields the fits of a kind that are yet to be made.
     cost : callable
@@ -61,8 +64,9 @@ class TraitClimb:
         What a change must save.
     """
 
-    def __init__(self, n_variables: int, tried: Tried, cost: Cost, min_gain: float) -> None:
-        self._most_traits = min(n_variables, _MOST_TRAITS)
+    def __init__(self, domain: Domain, tried: Tried, cost: Cost, min_gain: float) -> None:
+        self._most_traits = min(len(domain), _MOST_TRAITS)
+        self._has_order = any(is_ordered(variable) and variable.size > 2 for variable in domain)
         self._tried, self._cost, self._min_gain = tried, cost, min_gain
 
     def candidates(self, first: TraitKind, points: tuple[int, ...]) -> Climb:
@@ -98,6 +102,8 @@ class TraitClimb:
 
     def _changed(self, kind: TraitKind, field: str, factor: float) -> TraitKind | None:
         """Return a kind of which one setting is changed, or None where it has reached its end."""
+        if field == "widths" and not self._has_order:
+            return None
         before = getattr(kind.traits, field)
         after = before * factor
         if isinstance(before, int):

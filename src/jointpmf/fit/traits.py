@@ -123,7 +123,7 @@ def _observed(source: Source, model: TraitModel) -> Summing:
 
 
 def _ridge_of(traits: Traits) -> Ridge:
-    return Ridge(traits.ridge, _WAVE_RIDGE * traits.ridge)
+    return Ridge(traits.ridge, _WAVE_RIDGE * traits.ridge, widths=traits.widths)
 
 
 def traits_again(source: Source, solution: Solution, settings: Likelihood) -> list[Point]:

@@ -167,7 +167,7 @@ class Regression:
                 block = (self.features * spread[:, None]).T @ self.features
                 curvature[n_levels + s * n_features : n_levels + (s + 1) * n_features, rows] = block
         places = np.arange(n_levels, size)
-        curvature[places, places] += np.tile(self.ridges, n_scores)
+        curvature[places, places] += self.ridges.ravel()
         pull = np.concatenate([of_levels, of_scores.ravel()])
         factored = cho_factor(curvature, lower=False, overwrite_a=True, check_finite=False)
         found = cho_solve(factored, pull, check_finite=False)
@@ -182,7 +182,7 @@ class Regression:
         for i, column in enumerate(columns):
             design = np.hstack([np.ones((len(column), 1)), self.scores[i, i] * self.features])
             curvature = (design * (self.totals * column)[:, None]).T @ design
-            curvature[np.diag_indices_from(curvature)] += [self.anchor, *self.ridges]
+            curvature[np.diag_indices_from(curvature)] += [self.anchor, *self.ridges[i]]
             found = np.linalg.solve(curvature, [of_levels[i], *of_scores[i]])
             ahead_levels[i], ahead_scores[i] = found[0], found[1:]
         return ahead_levels, ahead_scores

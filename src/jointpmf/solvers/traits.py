@@ -34,16 +34,23 @@ class Ridge:
         On the coefficients of coordinates and of waves.
     intercepts : float
         About half a row of each level that was never seen.
+    widths : float
+        How many times stronger it is on how wide an ordered variable is than on where it is: that
+        is much harder to tell from data.
     """
 
     traits: float = 0.1
     waves: float = 1.0
     intercepts: float = 0.1
+    widths: float = 30.0
 
     def on(self, model: TraitModel) -> np.ndarray:
-        """Return the ridge on each feature of a model."""
-        n_traits = model.space.n_traits
-        return np.repeat([self.traits, self.waves], [n_traits, len(model.space.phases)])
+        """Return the ridge on each coefficient of a model."""
+        space, scores = model.space, model.scores
+        ridges = np.repeat([self.traits, self.waves], [space.n_traits, len(space.phases)])
+        strength = np.ones(len(model.coefficients))
+        strength[scores.offsets[:-1][scores.scales > 0] + 1] = self.widths
+        return strength[:, None] * ridges
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +132,7 @@ class TraitEM:
             sums.scores[scores],
             sums.total_of(n),
             self._observed.counts[levels],
-            self._ridge.on(model),
+            self._ridge.on(model)[scores],
             self._ridge.intercepts,
             self._begin.intercepts[levels],
         )
@@ -145,7 +152,7 @@ class TraitEM:
             np.hstack([np.ones((len(model.features), 1)), model.features]),
             sums.scores[scores] + totals / 2,
             totals,
-            np.array([self._ridge.intercepts / 2, *self._ridge.on(model)]),
+            np.array([self._ridge.intercepts / 2, *self._ridge.on(model)[scores[0]]]),
             anchors[no + 1] - anchors[no],
         )
         odds = model.intercepts[no + 1] - model.intercepts[no]
