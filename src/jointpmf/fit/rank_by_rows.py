@@ -18,7 +18,7 @@ from jointpmf.data.codes import Codes
 from jointpmf.domain import MISSING
 from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials, concluded
-from jointpmf.fit.settings import Likelihood, Search, emphasis_of
+from jointpmf.fit.settings import Likelihood, Search, Traits, emphasis_of
 from jointpmf.fit.solution import Solution, Start
 from jointpmf.fit.trait_search import TraitClimb, TraitKind
 from jointpmf.mixing import average
@@ -67,7 +67,8 @@ _TRAIT_GAIN = 1e-4
 """Part of the cost that a change of the space of traits must save."""
 
 _TRAIT_WORK = 8e9
-"""Cells times points beyond which there are no more points."""
+"""Cells times points of the largest fit of traits; tables for which the fewest points are more than
+this stay with free components."""
 
 _SCREEN_ITER, _TRAIT_ITER = 25, 100
 """Iterations of a fit of traits while spaces are compared, and in the end."""
@@ -162,8 +163,9 @@ class _RankSearch:
             several = emphasis_of(len(self.codes.domain) - 1)
             yield from self._climb(ranks, self._best()._replace(emphasis=several), _PATIENCE)
         self.chosen = best = self._best()
-        if self._may_have_traits(search):
-            self.chosen = yield from self._trait_candidates(best, search)
+        if points := self._points(search):
+            assert search.kinds.traits is not None
+            self.chosen = yield from self._trait_candidates(best, search.kinds.traits, points)
         for k in range(self.n_tried, search.n_average or self._n_averaged(self.chosen)):
             yield self.chosen, partial(self._fit, self.chosen, k)
 
@@ -174,18 +176,20 @@ class _RankSearch:
         n_affordable = _AVERAGE_WORK // (self.n_cells * kind.rank)
         return min(max(n_affordable, _MIN_AVERAGED), _MAX_AVERAGED)
 
-    def _may_have_traits(self, search: Search) -> bool:
+    def _points(self, search: Search) -> tuple[int, ...]:
+        """Return how many points traits may have, upwards; none if they are not tried."""
         n_variables = len(self.codes.domain)
-        is_large = self.n_cells >= _MIN_CELLS_OF_TRAITS and n_variables >= _MIN_VARIABLES_OF_TRAITS
-        return search.kinds.traits is not None and self.target is None and is_large
+        is_small = self.n_cells < _MIN_CELLS_OF_TRAITS or n_variables < _MIN_VARIABLES_OF_TRAITS
+        if search.kinds.traits is None or self.target is not None or is_small:
+            return ()
+        return tuple(n for n in search.kinds.points if n * self.n_cells <= _TRAIT_WORK)
 
-    def _trait_candidates(self, free: _Kind, search: Search) -> Generator[Any, None, AnyKind]:
+    def _trait_candidates(
+        self, free: _Kind, traits: Traits, points: tuple[int, ...]
+    ) -> Generator[Any, None, AnyKind]:
         """Yield fits of traits while they promise more than free components; return the best."""
-        kinds = search.kinds
-        assert kinds.traits is not None
-        points = tuple(n for n in kinds.points if n * self.n_cells <= _TRAIT_WORK)
-        n_traits = min(kinds.traits.count, len(self.codes.domain))
-        first = TraitKind((points or kinds.points)[0], replace(kinds.traits, count=n_traits))
+        n_traits = min(traits.count, len(self.codes.domain))
+        first = TraitKind(points[0], replace(traits, count=n_traits))
         yield from self._tried(first)
         independent = max(self._cost(kind) for kind in self.trials.kinds if isinstance(kind, _Kind))
         by_free = self._cost(free)
