@@ -99,6 +99,16 @@ class Components:
     classes: Annotated[
         bool, typer.Option("--classes", help="For latent classes: short for --criterion bic.")
     ] = False
+    traits: Annotated[
+        int | None,
+        typer.Option(
+            help="Place components at points of a space of this many traits, instead of leaving "
+            "them free; with a given --rank, the number of points (try 512). With --rank auto "
+            "that is tried anyway.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None
     starts: Annotated[
         int | None,
         typer.Option(
@@ -274,11 +284,12 @@ def fit(
     if is_published and _for_rows(components, columns, sample, limits):
         raise JointPMFError(
             "--bins, --levels, --only, --drop, --weights, --groups, --strata, --criterion, "
-            "--starts and --memory belong to rows, not to --marginals"
+            "--starts, --traits and --memory belong to rows, not to --marginals"
         )
     _check_together(components, method, smoothing, limits)
     ranks, rank = components.asked()
-    objective, search = Likelihood(smoothing), Search(n_starts=components.starts)
+    objective = Likelihood(smoothing, traits=components.traits)
+    search = Search(n_starts=components.starts)
     is_hinted = components.rank is None and method == "likelihood" and not is_published
     with ExitStack() as held:
         replicating = Replicating(sample, limits.seed, held)
@@ -305,8 +316,8 @@ def fit(
 def _for_rows(components: Components, columns: Columns, sample: Sample, limits: Limits) -> bool:
     """Tell whether something was asked for that only rows can do."""
     asked = (columns.bins, columns.levels, columns.only, columns.drop, columns.weights)
-    more = (sample.columns, limits.memory, components.chosen_by, components.starts)
-    return any(asked) or any(more)
+    more = (sample.columns, limits.memory, components.chosen_by)
+    return any(asked) or any(more) or any((components.starts, components.traits))
 
 
 def _check_together(
@@ -316,6 +327,8 @@ def _check_together(
     by_marginals, criterion = method == "marginals", components.chosen_by
     if smoothing is not None and by_marginals:
         raise JointPMFError("--smoothing belongs to --method likelihood")
+    if components.traits and (by_marginals or criterion):
+        raise JointPMFError("--traits belongs to --method likelihood and a given --rank")
     if criterion and by_marginals:
         raise JointPMFError("--criterion belongs to --method likelihood")
     if criterion and limits.checkpoint:

@@ -70,7 +70,7 @@ _TRAIT_WORK = 8e9
 """Cells times points of the largest fit of traits; tables for which the fewest points are more than
 this stay with free components."""
 
-_SCREEN_ITER, _TRAIT_ITER = 25, 100
+_SCREEN_ITER, _TRAIT_ITER = 25, 60
 """Iterations of a fit of traits while spaces are compared, and in the end."""
 
 _N_TRAITS_AVERAGED = 5

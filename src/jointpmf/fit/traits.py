@@ -35,8 +35,12 @@ _FEWEST_ROWS = 0.01
 _MOST_AGAIN, _STEPS_AGAIN = 2, 8
 """How many of the fits that are averaged a replicate does again, and how many steps of each."""
 
-_PULLED_STEPS = 40
-"""Iterations in which columns may leave the traits, at most: more gain little."""
+_WEIGHT_STEPS, _PULLED_STEPS = 30, 25
+"""Iterations of weights, where something is held out, and those in which columns may leave the
+traits, at most: more gain little."""
+
+_LEAST_TOL = 1e-6
+"""Nats per row that single precision can tell apart."""
 
 _WAVE_RIDGE = 10.0
 """How many times stronger the ridge is on waves than on coordinates."""
@@ -57,11 +61,14 @@ class TraitFit:
         begin = self._begin(source, generator)
         observed, ridge = _observed(source, begin), _ridge_of(self.traits)
         solver = TraitEM(observed, begin, ridge, source.total)
-        stages = [iterate(solver, begin.point(), self.loop, validation=held_out)]
+        loop = replace(self.loop, tol=max(self.loop.tol, _LEAST_TOL))
+        stages = [iterate(solver, begin.point(), loop, validation=held_out)]
         model = begin.of_point(stages[0].point)
         if _goes_on(stages):
             weighing = WeightEM(observed, model, source.total)
-            stages.append(iterate(weighing, model.point(), self.loop, validation=held_out))
+            if held_out is not None:
+                loop = replace(loop, max_iter=min(loop.max_iter, _WEIGHT_STEPS))
+            stages.append(iterate(weighing, model.point(), loop, validation=held_out))
         kept = np.flatnonzero(stages[-1].point.weights * source.total >= _FEWEST_ROWS)
         model, point = model.taken(kept), _taken(stages[-1].point, kept)
         if held_out is not None and _goes_on(stages):
