@@ -35,7 +35,7 @@ class TraitQueries(ABC):
         the first moves the log-odds of the variables most, and the variable that moves most with a
         trait grows with it (`loadings`). A missing cell is no evidence: a row without any has mean
         zero and spread one. Of an average of several fits, whose spaces have nothing to do with
-        each other, these are the traits of the first, which is the best of them.
+        each other, these are the traits of the first.
 
         Parameters
         ----------
