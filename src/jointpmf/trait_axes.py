@@ -81,7 +81,7 @@ class TraitAxes(NamedTuple):
             weighted = model.tilts - (model.tilts @ weights)[:, None]
             spreads = (weighted * weights) @ weighted.T
             lines = _lines(model, slopes @ turn, spreads, marginals)
-            signs = _signs(lines, turn.shape[1])
+            signs = _signs(model, lines, turn.shape[1])
             lines = [line._replace(slopes=line.slopes * signs + 0.0) for line in lines]
             return cls(whitened @ turn * signs, shares, lines)
 
@@ -148,9 +148,15 @@ def _contrasts(
     return [(i, against[i]) for i in range(len(marginal))]
 
 
-def _signs(lines: Sequence[Line], n_traits: int) -> np.ndarray:
-    """Return signs by which the largest loading on every trait is positive."""
-    slopes = np.array([line.slopes for line in lines]).reshape(-1, n_traits)
+def _signs(model: TraitModel, lines: Sequence[Line], n_traits: int) -> np.ndarray:
+    """Return signs by which the largest loading on every trait is positive.
+
+    Levels without order say little about what is up, so ordered and binary variables decide if
+    there are any.
+    """
+    sizes = model.domain.sizes
+    telling = [one for one in lines if one.level is None or sizes[one.variable] == 2] or lines
+    slopes = np.array([line.slopes for line in telling]).reshape(-1, n_traits)
     if not len(slopes):
         return np.ones(n_traits)
     largest = slopes[np.abs(slopes).argmax(axis=0), np.arange(n_traits)]
