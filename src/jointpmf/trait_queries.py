@@ -33,9 +33,9 @@ class TraitQueries(ABC):
 
         The traits of the population are uncorrelated, with mean zero and standard deviation one;
         the first moves the log-odds of the variables most, and the ordered or binary variable that
-        moves most with a trait grows with it (`loadings`). A missing cell is no evidence: a row without any has mean
-        zero and spread one. Of an average of several fits, whose spaces have nothing to do with
-        each other, these are the traits of the first.
+        moves most with a trait grows with it (`loadings`). A missing cell is no evidence: a row
+        without any has mean zero and spread one. Of an average of several fits, whose spaces have
+        nothing to do with each other, these are the traits of the first.
 
         Parameters
         ----------

@@ -14,6 +14,7 @@ from jointpmf.pmf import JointPMF
 from jointpmf.show.plots.canvas import (
     BLUE,
     GREY,
+    HEAT,
     cell_points,
     check_kind,
     drawing,
@@ -156,18 +157,18 @@ def _cloud(pmf: JointPMF, rows: Any) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _draw_cloud(ax: Axes, where: np.ndarray, sizes: np.ndarray | None) -> None:
-    if sizes is not None:
-        area = 900 * sizes / max(sizes.max() * math.sqrt(len(sizes)), np.finfo(float).tiny)
-        ax.scatter(*where.T, s=area, color=GREY, alpha=0.4, linewidths=0)
-    elif len(where) <= _MOST_DOTS:
-        ax.scatter(*where.T, s=7, color=GREY, alpha=0.4, linewidths=0)
-    else:
+    x, y = where.T
+    if sizes is None and len(where) > _MOST_DOTS:
         from matplotlib.colors import PowerNorm
 
-        light = heat_colours()(np.linspace(0.08, 0.5, 9))  # so that arrows are seen on it
-        colours = heat_colours([tuple(colour) for colour in light])
+        light = HEAT[: len(HEAT) // 2 + 1][1:]  # so that arrows are seen on it
         looks: dict[str, Any] = {"gridsize": 42, "mincnt": 1, "linewidths": 0.2}
-        ax.hexbin(*where.T, cmap=colours, norm=PowerNorm(0.5), **looks)
+        ax.hexbin(x, y, cmap=heat_colours(light), norm=PowerNorm(0.5), **looks)
+        return
+    area: Any = 7.0
+    if sizes is not None:
+        area = 900 * sizes / max(sizes.max() * math.sqrt(len(sizes)), np.finfo(float).tiny)
+    ax.scatter(x, y, s=area, color=GREY, alpha=0.4, linewidths=0)
 
 
 def _frame(ax: Axes, pmf: JointPMF, where: np.ndarray) -> None:
@@ -186,7 +187,7 @@ def _frame(ax: Axes, pmf: JointPMF, where: np.ndarray) -> None:
         ax.axhline(0, color=GREY, lw=0.5, zorder=0)
         ax.tick_params(axis="y", direction="in", pad=-6, labelsize=_LABEL_SIZE, labelcolor=GREY)
         for label in ax.get_yticklabels():
-            label.set_ha("left")
+            label.set_horizontalalignment("left")
     else:
         ax.set_yticks([])
         ax.set_ylabel("heights mean nothing", **inside)
@@ -212,7 +213,7 @@ def _draw_arrows(ax: Axes, arrows: Sequence[_Arrow]) -> None:
     for side, is_right in zip(_sides(arrows), (False, True), strict=True):
         ordered = sorted(side, key=lambda arrow: arrow.aim(reach))
         wanted = [(arrow.aim(reach) / reach + 1) / 2 for arrow in ordered]
-        step = min(2 * len(side), max(room, len(side))) / max(len(side), 1) / room
+        step = min(1.5 * len(side), max(room, len(side))) / max(len(side), 1) / room
         for arrow, y in zip(ordered, _apart(wanted, step), strict=True):
             _label(ax, arrow, y, is_right)
 
