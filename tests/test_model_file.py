@@ -308,6 +308,12 @@ class TestTraits:
         with pytest.raises(jp.JointPMFError, match=says):
             jp.load(path)
 
+    def test_more_waves_than_fit_into_memory_are_refused(self, tmp_path, monkeypatch):
+        pmf_of(planted(n_points=8, n_waves=100)).save(tmp_path / "m")
+        monkeypatch.setattr("jointpmf.trait_file._MOST_FEATURES", 800)
+        with pytest.raises(jp.JointPMFError, match="more waves than fit into memory"):
+            jp.load(tmp_path / "m")
+
     def test_points_without_weight_are_refused(self, tmp_path):
         weights = np.repeat([0.0, 1.0], [8, 2])
         pmf_of(planted(n_points=8), weights=weights, n_free=2).save(tmp_path / "m")

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _KEY = "traits"
 """The entry of the metadata that holds the checksum, and how the names of the arrays begin."""
 
+_MOST_FEATURES = 2**27
+"""Features of all points that a reader computes: a gigabyte."""
+
 _PARTS = ("points", "directions", "phases", "intercepts", "coefficients", "centres", "scales")
 
 
@@ -62,26 +65,24 @@ def trait_models_in(
     for key, array in tensors.items():
         if array.dtype != np.float64 or not np.isfinite(array).all():
             raise JointPMFError(f"{key} in {file.name} holds something else than finite numbers")
-    models = tuple(
-        _model_of([tensors[key] for key in keys[k * len(_PARTS) :][: len(_PARTS)]], domain, file)
-        for k in range(count)
-    )
-    _check_components(models, weights, file)
-    return models
+    arrays = list(tensors.values())
+    groups = [arrays[k * len(_PARTS) :][: len(_PARTS)] for k in range(count)]
+    _check_points([group[0] for group in groups], weights, file)
+    return tuple(_model_of(group, domain, file) for group in groups)
 
 
 def _model_of(arrays: list[np.ndarray], domain: Domain, file: TensorFile) -> TraitModel:
     from jointpmf.traits import Scores, Space, TraitModel
 
     points, directions, phases, intercepts, coefficients, centres, scales = arrays
-    n_points, n_traits = points.shape if points.ndim == 2 else (0, 0)
-    if n_points < 1 or n_traits < 1:
-        raise JointPMFError(f"the points of traits in {file.name} have shape {points.shape}")
+    n_points, n_traits = points.shape
     n_waves = len(phases) if phases.ndim == 1 else -1
     units = ((len(domain),), centres.shape, scales.shape)
     levels = (sum(domain.sizes),)
     if directions.shape != (n_traits, n_waves) or intercepts.shape != levels or len(set(units)) > 1:
         raise JointPMFError(f"the traits in {file.name} do not fit its variables and each other")
+    if n_points * (n_traits + n_waves) > _MOST_FEATURES:
+        raise JointPMFError(f"the traits in {file.name} have more waves than fit into memory")
     scores = Scores(domain, centres, scales)
     _check_scores(scores, file)
     if coefficients.shape != (scores.offsets[-1], n_traits + n_waves):
@@ -110,9 +111,12 @@ def _check_scores(scores: Scores, file: TensorFile) -> None:
         raise JointPMFError(f"the traits in {file.name} have scales too small for the values")
 
 
-def _check_components(models: Sequence[TraitModel], weights: np.ndarray, file: TensorFile) -> None:
-    """Raise unless there is a component for each point, and weight at the points of each model."""
-    ends = np.cumsum([0, *(len(model.space.points) for model in models)])
+def _check_points(points: Sequence[np.ndarray], weights: np.ndarray, file: TensorFile) -> None:
+    """Raise unless there is a component for each point, and weight at the points of each space."""
+    for own in points:
+        if own.ndim != 2 or not own.size:
+            raise JointPMFError(f"the points of traits in {file.name} have shape {own.shape}")
+    ends = np.cumsum([0, *map(len, points)])
     if ends[-1] > len(weights):
         raise JointPMFError(
             f"the traits in {file.name} have {ends[-1]} points for {len(weights)} components"
