@@ -1,6 +1,7 @@
 """Model files: what goes in comes out, and nothing else gets in."""
 
 import datetime
+import hashlib
 import json
 import os
 import subprocess
@@ -15,7 +16,9 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 import jointpmf as jp
+from jointpmf.command.models import put_model, read_pmf
 from jointpmf.model_file import domain_to_json, read_about, write_model
+from support.traits import planted, pmf_of
 
 
 @pytest.fixture
@@ -217,3 +220,121 @@ def test_what_is_no_model_is_refused(tmp_path):
         (tmp_path / "junk").write_bytes(content)
         with pytest.raises(jp.JointPMFError, match="not a model file"):
             jp.load(tmp_path / "junk")
+
+
+@pytest.fixture
+def placed():
+    """Return a model with traits: two spaces, one of them with waves, and free components."""
+    return pmf_of(planted(n_points=8), planted(n_points=5, n_waves=3, seed=1), n_free=2)
+
+
+class TestTraits:
+    def test_they_come_back_bit_for_bit(self, placed, tmp_path):
+        placed.save(tmp_path / "m")
+        again = jp.load(tmp_path / "m")
+        assert len(again.trait_models) == 2
+        for mine, theirs in zip(placed.trait_models, again.trait_models, strict=True):
+            for a, b in zip(mine.space, theirs.space, strict=True):
+                np.testing.assert_array_equal(a, b)
+            np.testing.assert_array_equal(mine.intercepts, theirs.intercepts)
+            np.testing.assert_array_equal(mine.coefficients, theirs.coefficients)
+            np.testing.assert_array_equal(mine.factors, theirs.factors)
+        rows = placed.sample(20, random_state=0)
+        assert placed.traits(rows).equals(again.traits(rows))
+        assert placed.loadings().equals(again.loadings())
+
+    def test_a_fit_writes_them_too(self, placed, tmp_path):
+        jp.Solution(placed, jp.Status.CONVERGED, 1.0, []).save(tmp_path / "m")
+        assert len(jp.load(tmp_path / "m").trait_models) == 2
+        assert read_about(tmp_path / "m")["rank"] == "15"
+
+    def test_a_model_without_them_has_no_word_of_them(self, pmf, tmp_path):
+        pmf.save(tmp_path / "m")
+        assert b"traits" not in (tmp_path / "m").read_bytes()
+
+    def test_a_reader_that_does_not_know_them_reads_the_rest(self, placed, tmp_path):
+        placed.save(tmp_path / "m")
+        text = (Path(__file__).parent.parent / "docs/format.md").read_text()
+        namespace = {}
+        exec(text.split("```python\n")[1].split("```")[0], namespace)
+        _, weights, factors = namespace["read_model"](tmp_path / "m")
+        np.testing.assert_array_equal(weights, placed.weights)
+        np.testing.assert_array_equal(np.vstack(factors), np.vstack(placed.factors))
+
+    def test_their_description_computes_the_same_columns(self, placed, tmp_path):
+        """The function in docs/format.md, which uses nothing but json and numpy."""
+        placed.save(tmp_path / "m")
+        text = (Path(__file__).parent.parent / "docs/format.md").read_text()
+        namespace = {}
+        for block in text.split("```python\n")[1:3]:
+            exec(block.split("```")[0], namespace)
+        for k, model in enumerate(placed.trait_models):
+            found = namespace["trait_columns"](tmp_path / "m", k)
+            np.testing.assert_allclose(np.vstack(found), model.factors, rtol=1e-12)
+
+    @pytest.mark.parametrize(
+        ("change", "says"),
+        [
+            ({"0.points": np.ones((8, 3))}, "do not fit its variables and each other"),
+            ({"0.points": np.ones(8)}, r"points of traits .* shape \(8,\)"),
+            ({"0.points": np.ones((0, 2))}, "points of traits .* shape"),
+            ({"0.points": np.ones((90, 2))}, "95 points for 15 components"),
+            ({"0.points": np.full((8, 2), np.nan)}, "0.points .* else than finite numbers"),
+            ({"0.points": np.ones((8, 2), np.float32)}, "0.points .* else than finite numbers"),
+            ({"0.directions": np.ones((2, 4))}, "do not fit its variables and each other"),
+            ({"0.phases": np.array(1.0)}, "do not fit its variables and each other"),
+            ({"0.intercepts": np.ones(3)}, "do not fit its variables and each other"),
+            ({"0.centres": np.ones(3)}, "do not fit its variables and each other"),
+            ({"0.coefficients": np.ones((8, 3))}, r"shape \(8, 3\), not \(8, 2\)"),
+            ({"0.coefficients": np.full((8, 2), 1e308)}, "no finite columns"),
+            ({"0.scales": np.array([1.0, 0, 0, 0, -1.0])}, "scale -1 for the values of 'age'"),
+            ({"0.scales": np.array([1.0, 1.0, 0, 0, 1.0])}, "scale 1 for the values of 'party'"),
+            ({"0.scales": np.array([1.0, 0, 0, 0, 1e-308])}, "scales too small"),
+            ({"2.points": np.ones((1, 2))}, "for each trait model"),
+            ({"0.more": np.ones(1)}, "for each trait model"),
+            ({"x.points": np.ones(1)}, "for each trait model"),
+        ],
+    )
+    def test_arrays_that_are_no_traits_are_refused(self, placed, tmp_path, change, says):
+        path = tmp_path / "m"
+        change = {f"traits.{key}": np.asarray(array) for key, array in change.items()}
+        tampered(placed, path, change)
+        digest = hashlib.sha256()
+        found = load_file(path)
+        for k in range(2):
+            for part in PARTS:
+                digest.update(found[f"traits.{k}.{part}"].tobytes())
+        tampered(placed, path, change, traits=digest.hexdigest())
+        with pytest.raises(jp.JointPMFError, match=says):
+            jp.load(path)
+
+    def test_more_waves_than_fit_into_memory_are_refused(self, tmp_path, monkeypatch):
+        pmf_of(planted(n_points=8, n_waves=100)).save(tmp_path / "m")
+        monkeypatch.setattr("jointpmf.trait_file._MOST_FEATURES", 800)
+        with pytest.raises(jp.JointPMFError, match="more waves than fit into memory"):
+            jp.load(tmp_path / "m")
+
+    def test_points_without_weight_are_refused(self, tmp_path):
+        weights = np.repeat([0.0, 1.0], [8, 2])
+        pmf_of(planted(n_points=8), weights=weights, n_free=2).save(tmp_path / "m")
+        with pytest.raises(jp.JointPMFError, match="no row lies at the points"):
+            jp.load(tmp_path / "m")
+
+    def test_damage_is_noticed(self, placed, tmp_path):
+        tampered(placed, tmp_path / "m", {"traits.1.phases": np.zeros(3)})
+        with pytest.raises(jp.JointPMFError, match=r"traits in .* were changed after"):
+            jp.load(tmp_path / "m")
+        placed.save(tmp_path / "m")
+        with safe_open(tmp_path / "m", framework="numpy") as file:
+            meta = file.metadata()
+        kept = {k: t for k, t in load_file(tmp_path / "m").items() if not k.startswith("traits")}
+        save_file(kept, tmp_path / "m", meta)
+        with pytest.raises(jp.JointPMFError, match=r"traits in .* were changed after"):
+            jp.load(tmp_path / "m")
+
+    def test_the_command_keeps_them(self, placed, tmp_path):
+        put_model(str(tmp_path / "m"), placed, {})
+        assert len(read_pmf(str(tmp_path / "m")).trait_models) == 2
+
+
+PARTS = ("points", "directions", "phases", "intercepts", "coefficients", "centres", "scales")

@@ -41,5 +41,17 @@ def average(pmfs: Sequence[JointPMF], weights: Any = None) -> JointPMF:
         raise JointPMFError("the weights of all models are zero")
     shares = shares / shares.max()  # so that their sum does not overflow
     parts = [share * pmf.weights for share, pmf in zip(shares / shares.sum(), pmfs, strict=True)]
-    factors = [np.hstack(same) for same in zip(*(pmf.factors for pmf in pmfs), strict=True)]
-    return JointPMF(pmfs[0].domain, np.concatenate(parts), factors)
+    models = [model for pmf in pmfs for model in pmf.trait_models]
+    order = _traits_first(pmfs)
+    factors = [np.hstack(same)[:, order] for same in zip(*(p.factors for p in pmfs), strict=True)]
+    weights = np.concatenate(parts)[order]
+    return JointPMF(pmfs[0].domain, weights, factors, trait_models=models)
+
+
+def _traits_first(pmfs: Sequence[JointPMF]) -> np.ndarray:
+    """Return the components of all models, side by side, in the order that traits come first."""
+    is_free = []
+    for pmf in pmfs:
+        n_points = sum(len(model.space.points) for model in pmf.trait_models)
+        is_free.append(np.arange(pmf.rank) >= n_points)
+    return np.argsort(np.concatenate(is_free), kind="stable")

@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from jointpmf.domain import Domain, Variable
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.output import PathLike, atomic_output
 from jointpmf.tensor_file import Kind, TensorFile, file_bytes, in_one_line, read_tensors
+from jointpmf.trait_file import trait_models_in, trait_tensors, trait_text, without_traits
+
+if TYPE_CHECKING:
+    from jointpmf.traits import TraitModel
 
 _KIND = Kind("jointpmf", "1", "model file", ("domain", "about"))
 
@@ -36,6 +40,9 @@ _TIMES: dict[str, Any] = {
 
 
 Model = tuple[Domain, np.ndarray, list[np.ndarray], tuple[str, ...] | None]
+WithTraits = tuple[
+    Domain, np.ndarray, list[np.ndarray], "tuple[str, ...] | None", "tuple[TraitModel, ...]"
+]
 
 
 class ModelFile(NamedTuple):
@@ -45,10 +52,11 @@ class ModelFile(NamedTuple):
     weights: np.ndarray
     factors: list[np.ndarray]
     component_names: tuple[str, ...] | None
+    trait_models: tuple[TraitModel, ...]
     about: dict[str, str]
 
     @property
-    def model(self) -> Model:
+    def model(self) -> WithTraits:
         """All of it but the texts."""
         return self[:-1]
 
@@ -60,6 +68,7 @@ def write_model(
     factors: Sequence[np.ndarray],
     about: Mapping[str, str] | None = None,
     component_names: Sequence[str] | None = None,
+    trait_models: Sequence[TraitModel] = (),
 ) -> None:
     """Write a model; the file appears whole or not at all.
 
@@ -67,7 +76,7 @@ def write_model(
     ----------
     path : path
         Where to.
-    domain, weights, factors, component_names
+    domain, weights, factors, component_names, trait_models
         The model, as in `JointPMF`.
     about : mapping of str to str, optional
         How it was fitted, for people; `read_about` reads it.
@@ -82,7 +91,7 @@ def write_model(
     ...     read_about(path)
     {'method': 'guess'}
     """
-    content = model_bytes(domain, weights, factors, about, component_names)
+    content = model_bytes(domain, weights, factors, about, component_names, trait_models)
     with atomic_output(path) as file:
         file.write(content)
 
@@ -93,6 +102,7 @@ def model_bytes(
     factors: Sequence[np.ndarray],
     about: Mapping[str, str] | None = None,
     component_names: Sequence[str] | None = None,
+    trait_models: Sequence[TraitModel] = (),
 ) -> bytes:
     """Return the content of a model file.
 
@@ -106,7 +116,8 @@ def model_bytes(
         "domain": domain_to_json(domain, component_names),
         "about": json.dumps(_checked_about(about or {}), ensure_ascii=False),
     }
-    return file_bytes(_KIND, texts, model_tensors(weights, factors))
+    beside = trait_tensors(trait_models)
+    return file_bytes(_KIND, texts | trait_text(beside), model_tensors(weights, factors), beside)
 
 
 def model_tensors(weights: np.ndarray, factors: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
@@ -123,8 +134,8 @@ def _checked_about(about: Any) -> dict[str, str]:
     return dict(about)
 
 
-def read_model(path: PathLike) -> Model:
-    """Return the domain, weights, factors and component names of a model file, all checked.
+def read_model(path: PathLike) -> WithTraits:
+    """Return what a model file holds of a model, as `JointPMF` takes it, all checked.
 
     Examples
     --------
@@ -164,11 +175,11 @@ def read_model_file(source: PathLike | BinaryIO) -> ModelFile:
     >>> read_model_file(io.BytesIO(content)).about
     {'rows': '8'}
     """
-    file = read_tensors(source, _KIND)
+    file, traits = without_traits(read_tensors(source, _KIND))
     model = model_in(file)
     about = _about_of(file.metadata, file.name)
     file.check_unchanged(model_tensors(*model[1:3]))
-    return ModelFile(*model, about)
+    return ModelFile(*model, trait_models_in(file, traits, *model[:2]), about)
 
 
 def model_in(file: TensorFile, beside: Sequence[str] = ()) -> Model:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointpmf.compiled.sampling import draw_levels
 from jointpmf.components import (
     COMPONENT,
     by_name,
@@ -34,25 +33,27 @@ from jointpmf.most_likely import most_likely_codes
 from jointpmf.probabilities import (
     check_memory,
     checked_factor,
-    cumulative,
+    drawn_codes,
     multiplied_out,
     normalised,
     on_simplex,
 )
 from jointpmf.row_queries import RowQueries
 from jointpmf.threads import one_blas_thread
+from jointpmf.trait_queries import TraitQueries, checked_trait_models, in_order
 
 if TYPE_CHECKING:
     from jointpmf.data.ratings import Ratings
     from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.point import Point
     from jointpmf.predict.population import Population
+    from jointpmf.traits import TraitModel
 
 _MEMORY_BUDGET = 2**30
 """Bytes that a table may take, unless the caller says otherwise."""
 
 
-class JointPMF(RowQueries):
+class JointPMF(RowQueries, TraitQueries):
     """The joint probability mass function of several discrete variables.
 
     Parameters
@@ -65,6 +66,9 @@ class JointPMF(RowQueries):
         For each variable, a column per component: the probabilities of its levels.
     component_names : sequence of str, optional
         What the components (latent classes) are called; otherwise by their numbers, from 0.
+    trait_models : sequence of TraitModel, optional
+        Of components that lie in a space of traits: what they were computed from, in the order of
+        the components. An average has several; components without traits come last.
 
     Examples
     --------
@@ -82,6 +86,7 @@ class JointPMF(RowQueries):
         weights: Any,
         factors: Sequence[Any],
         component_names: Sequence[str] | None = None,
+        trait_models: Sequence[TraitModel] = (),
     ) -> None:
         self.domain = domain
         self.weights = on_simplex(weights, "the weights")
@@ -95,6 +100,7 @@ class JointPMF(RowQueries):
             for variable, factor in zip(domain, factors, strict=True)
         )
         self.component_names = checked_names(component_names, self.rank)
+        self.trait_models = checked_trait_models(trait_models, domain, self.rank)
         for array in (self.weights, *self.factors):
             array.setflags(write=False)
 
@@ -103,11 +109,15 @@ class JointPMF(RowQueries):
 
     @classmethod
     def at(
-        cls, point: Point, domain: Domain, component_names: Sequence[str] | None = None
+        cls,
+        point: Point,
+        domain: Domain,
+        component_names: Sequence[str] | None = None,
+        trait_models: Sequence[TraitModel] = (),
     ) -> JointPMF:
         """Return the joint PMF of a point, at which a solver is."""
         factors = np.split(point.factors, domain.offsets[1:-1])
-        return cls(domain, point.weights, factors, component_names)
+        return cls(domain, point.weights, factors, component_names, trait_models)
 
     @property
     def rank(self) -> int:
@@ -187,7 +197,8 @@ class JointPMF(RowQueries):
         if names is None and self.component_names is not None:
             names = [self.component_names[f] for f in taken]
         factors = [factor[:, taken] for factor in self.factors]
-        return JointPMF(self.domain, self.weights[taken], factors, names)
+        models = in_order(self.trait_models, taken)
+        return JointPMF(self.domain, self.weights[taken], factors, names, models)
 
     def condition(self, evidence: Mapping[str, Any]) -> JointPMF:
         """Return the joint PMF of the other variables, given the evidence.
@@ -385,17 +396,9 @@ class JointPMF(RowQueries):
         """
         n = whole_number(n, "the number of rows", 0)
         source = self if given is None else self._given(given)
-        return decode(source._draw(n, seeded_generator(random_state)), backend)
-
-    def _draw(self, n: int, generator: np.random.Generator) -> Codes:
-        components = np.empty(n, np.int64)
-        zeros = np.zeros(n, np.int64)
-        draw_levels(cumulative(self.weights[:, None]), zeros, generator.random(n), components)
-        array = np.empty((n, len(self.domain)), np.int32, order="F")
-        for v, factor in enumerate(self.factors):
-            uniforms = generator.random(n)
-            draw_levels(cumulative(factor), components, uniforms, array[:, v])
-        return Codes(self.domain, array)
+        generator = seeded_generator(random_state)
+        array = drawn_codes(source.weights, source.factors, n, generator)
+        return decode(Codes(self.domain, array), backend)
 
     def population(
         self,
@@ -433,13 +436,8 @@ class JointPMF(RowQueries):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a safetensors file, whole or not at all; `jointpmf.load` reads it."""
-        write_model(
-            path,
-            self.domain,
-            self.weights,
-            self.factors,
-            component_names=self.component_names,
-        )
+        model, known = (self.domain, self.weights, self.factors), self.component_names
+        write_model(path, *model, None, known, self.trait_models)
 
     def explore(
         self,

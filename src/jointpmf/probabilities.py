@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jointpmf.compiled.sampling import draw_levels
 from jointpmf.errors import JointPMFError
 
 if TYPE_CHECKING:
@@ -58,6 +59,18 @@ def cumulative(columns: np.ndarray) -> np.ndarray:
     cumulative = np.ascontiguousarray(columns.cumsum(axis=0).T)
     cumulative[cumulative >= cumulative[:, -1:]] = 1.0  # from the last possible level on
     return cumulative
+
+
+def drawn_codes(
+    weights: np.ndarray, factors: Sequence[np.ndarray], n: int, generator: np.random.Generator
+) -> np.ndarray:
+    """Return n rows of codes drawn from a model: a component, then a level of each variable."""
+    components, zeros = np.empty(n, np.int64), np.zeros(n, np.int64)
+    draw_levels(cumulative(weights[:, None]), zeros, generator.random(n), components)
+    array = np.empty((n, len(factors)), np.int32, order="F")
+    for v, factor in enumerate(factors):
+        draw_levels(cumulative(factor), components, generator.random(n), array[:, v])
+    return array
 
 
 def multiplied_out(weights: np.ndarray, factors: Sequence[np.ndarray]) -> np.ndarray:

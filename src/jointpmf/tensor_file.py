@@ -50,14 +50,21 @@ class TensorFile(NamedTuple):
     def check_unchanged(self, tensors: Mapping[str, np.ndarray]) -> None:
         """Raise if the checksum is not that of the file's texts and these arrays, in order."""
         texts = [self.metadata[key] for key in self.kind.texts]
-        if self.metadata.get("checksum") != _checksum(texts, tensors.values()):
+        if self.metadata.get("checksum") != checksum_of(texts, tensors.values()):
             raise JointPMFError(
                 f"{self.name} was changed after it was written: its checksum is another"
             )
 
 
-def file_bytes(kind: Kind, texts: Mapping[str, str], tensors: Mapping[str, np.ndarray]) -> bytes:
+def file_bytes(
+    kind: Kind,
+    texts: Mapping[str, str],
+    tensors: Mapping[str, np.ndarray],
+    beside: Mapping[str, np.ndarray] | None = None,
+) -> bytes:
     """Return the content of a file; equal arrays and texts give equal bytes.
+
+    The checksum is of the texts that the kind names and of the tensors, not of those beside them.
 
     Examples
     --------
@@ -68,13 +75,14 @@ def file_bytes(kind: Kind, texts: Mapping[str, str], tensors: Mapping[str, np.nd
     [0, 1, 2]
     """
     metadata = {"format": kind.format, "version": kind.version, **texts}
-    metadata["checksum"] = _checksum([texts[key] for key in kind.texts], tensors.values())
-    arrays = {key: np.ascontiguousarray(array) for key, array in tensors.items()}
+    metadata["checksum"] = checksum_of([texts[key] for key in kind.texts], tensors.values())
+    everything = {**tensors, **(beside or {})}
+    arrays = {key: np.ascontiguousarray(array) for key, array in everything.items()}
     return with_header(*header_and_numbers(save(arrays, metadata)))
 
 
-def _checksum(texts: Iterable[str], tensors: Iterable[np.ndarray]) -> str:
-    """Return the SHA-256 of everything in a file."""
+def checksum_of(texts: Iterable[str], tensors: Iterable[np.ndarray]) -> str:
+    """Return the SHA-256 of texts and arrays, in their order."""
     digest = hashlib.sha256()
     for text in texts:
         digest.update(hashlib.sha256(text.encode()).digest())

@@ -19,6 +19,7 @@ from jointpmf.command.main import app, main
 from jointpmf.data.datasets import anes96
 from jointpmf.fit import memory
 from jointpmf.model_file import read_about, write_model
+from support.traits import planted, pmf_of
 
 COMMAND = str(Path(sys.executable).with_name("jointpmf"))
 ENVIRONMENT = os.environ | {"COLUMNS": "100", "NO_COLOR": "1"}
@@ -795,6 +796,15 @@ def test_what_is_known_about_a_model(folder, tmp_path, inside):
     jp.load(model).reordered(names=["calm", "keen [b]"]).save(tmp_path / "named")
     assert re.search(r"components +calm, keen \[b\]", inside("info", tmp_path / "named")[1])
     assert json.loads(inside("info", tmp_path / "named", "--json")[1])["components"][0] == "calm"
+
+
+def test_info_tells_of_the_space_of_traits(inside, tmp_path):
+    pmf_of(planted(n_points=16, n_waves=3)).save(tmp_path / "m")
+    code, out, _ = inside("info", tmp_path / "m")
+    assert code == 0
+    assert re.search(r"space +2 traits, 3 waves, 16 points", out)
+    said = json.loads(inside("info", tmp_path / "m", "--json")[1])
+    assert said["traits"] == [{"traits": 2, "waves": 3, "points": 16}]
 
 
 def test_is_it_unique(folder, inside):

@@ -36,6 +36,7 @@ from support.browser import (
     faults_for_axe,
     skip_or_fail,
 )
+from support.traits import planted, pmf_of
 
 VIEWS = ["variables", "dependencies", "components", "rows", "code"]
 
@@ -135,6 +136,59 @@ def check_card(found, variable, share, before, is_moved):
         assert float(re.match(r"mean ([\d.]+)", text)[1]) == pytest.approx(mean, rel=1e-3)
     else:
         assert found["means"] == []
+
+
+class TestTraits:
+    """Components at points: their columns are computed in the page, and are those of the model."""
+
+    def check_columns(self, page, pmf):
+        found = page.ask("({weights: [...model.weights], factors: [...model.factors]})")
+        np.testing.assert_array_equal(found["weights"], pmf.weights)
+        factors = np.reshape(found["factors"], (-1, pmf.rank))
+        np.testing.assert_allclose(factors, np.vstack(pmf.factors), rtol=1e-11)
+
+    @pytest.mark.parametrize("n_waves", [0, 5])
+    def test_the_page_computes_the_columns_of_the_model(self, explore, n_waves):
+        pmf = pmf_of(planted(n_waves=n_waves), weights=np.random.default_rng(0).random(128))
+        page = explore(pmf)
+        assert len(page.ask("description.traits")) == 1
+        self.check_columns(page, pmf)
+        check_numbers(page, pmf, {})
+        page.bar("party", 1).click()
+        check_numbers(page, pmf, {"party": [1]})
+
+    def test_an_average_with_free_components(self, explore):
+        models = planted(n_points=40), planted(n_points=30, n_waves=2, seed=1)
+        pmf = pmf_of(*models, n_free=3)
+        page = explore(pmf)
+        assert [one["begin"] for one in page.ask("description.traits")] == [0, 40]
+        self.check_columns(page, pmf)
+
+    def test_columns_that_have_left_the_traits_are_stored(self, explore):
+        models = planted(n_points=40), planted(n_points=30, seed=1)
+        pmf = pmf_of(*models)
+        factors = [factor.copy() for factor in pmf.factors]
+        factors[0][:, 3] = 0.2
+        moved = jp.JointPMF(pmf.domain, pmf.weights, factors, trait_models=models)
+        page = explore(moved)
+        assert [one["begin"] for one in page.ask("description.traits")] == [40]
+        self.check_columns(page, moved)
+
+    def test_the_page_of_a_file_computes_them_too(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr("webbrowser.open", lambda address: True)
+        pmf_of(planted()).save("m.safetensors")
+        with contextlib.suppress(SystemExit):
+            main(["explore", "m.safetensors", "-o", "m.html"])
+        assert '"traits":[{"begin":0,"points":128,' in Path("m.html").read_text()
+
+    def test_the_page_is_a_tenth_as_large(self, tmp_path):
+        domain = jp.Domain([jp.Variable(f"item {k}", (1, 2, 3, 4, 5, 6)) for k in range(25)])
+        pmf = pmf_of(planted(domain, 2048, n_traits=4, n_waves=48))
+        pmf.explore(tmp_path / "computed.html")
+        jp.JointPMF(domain, pmf.weights, pmf.factors).explore(tmp_path / "stored.html")
+        sizes = [(tmp_path / f"{name}.html").stat().st_size for name in ("computed", "stored")]
+        assert sizes[0] < 0.1 * sizes[1], sizes
 
 
 class TestEvidence:

@@ -18,6 +18,7 @@ from jointpmf.fit.solution import Restart
 from jointpmf.judge.curve import RankCurve, RankScore
 from jointpmf.show import plots
 from jointpmf.solvers.loop import Step
+from support.traits import MIXED, planted, pmf_of
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -87,6 +88,7 @@ DRAW = {
     "dependencies": lambda ax: plots.dependencies(model(), ax=ax),
     "calibration": lambda ax: plots.calibration(model(), model().sample(50, random_state=0), ax=ax),
     "error_by_rank": lambda ax: plots.error_by_rank([1, 2], [0.5, 0.4], ax=ax),
+    "traits": lambda ax: plots.traits(pmf_of(planted()), ax=ax),
 }
 
 
@@ -142,7 +144,7 @@ class TestAll:
             DRAW[name](ax)
 
     @pytest.mark.parametrize(
-        "name", ["convergence", "rank_curve", "factors", "dependencies", "profiles"]
+        "name", ["convergence", "rank_curve", "factors", "dependencies", "profiles", "traits"]
     )
     def test_something_else_is_refused_by_name(self, name):
         with pytest.raises(jp.JointPMFError, match=rf"plots.{name} draws a \w+, not 'nothing'"):
@@ -746,3 +748,89 @@ class TestProfiles:
 def test_heads_of_factors_are_names_of_components(pmf):
     ax = drawn(plots.factors(pmf.reordered(names=["many", "some", "few"])))
     assert [text.split("\n")[0] for text in ticks(ax.xaxis)] == ["many", "some", "few"]
+
+
+class TestTraits:
+    def arrows(self, ax):
+        """Return how far each arrow goes, in the order in which they were drawn."""
+        (quiver,) = (one for one in ax.collections if isinstance(one, mpl.quiver.Quiver))
+        return np.column_stack([quiver.U, quiver.V])
+
+    def texts(self, ax):
+        return {text.get_text(): text for text in ax.texts}
+
+    def test_arrows_are_loadings(self):
+        pmf = pmf_of(planted())
+        ax = drawn(plots.traits(pmf))
+        labels = ["mood", "party: left", "party: middle", "party: right", "member: true", "age"]
+        texts = self.texts(ax)
+        assert set(texts) == set(labels)
+        tips = np.array([texts[label].xy for label in labels])
+        slopes = pmf.loadings().select("trait 0", "trait 1").to_numpy()
+        longest = np.hypot(*slopes.T).max()
+        np.testing.assert_allclose(tips, slopes * np.hypot(*tips.T).max() / longest)
+        np.testing.assert_allclose(np.sort(self.arrows(ax), axis=0), np.sort(tips, axis=0))
+        assert f"longest arrow: {longest:.2g} log-odds per sd" in ax.get_title(loc="left")
+
+    def test_dots_are_rows(self):
+        pmf = pmf_of(planted())
+        rows = pmf.sample(50, random_state=0)
+        ax = drawn(plots.traits(pmf, rows))
+        dots = ax.collections[0].get_offsets()
+        np.testing.assert_allclose(dots, pmf.traits(rows).select("trait 0", "trait 1").to_numpy())
+        assert "% of what the traits move" in ax.get_xlabel()
+
+    def test_many_rows_are_a_density(self):
+        pmf = pmf_of(planted())
+        ax = drawn(plots.traits(pmf, pmf.sample(2500, random_state=0)))
+        assert ax.collections[0].get_array().sum() == 2500
+
+    def test_some_variables_can_be_asked_for(self):
+        ax = plots.traits(pmf_of(planted()), names=["age", "member"])
+        assert set(self.texts(ax)) == {"age", "member: true"}
+        with pytest.raises(jp.JointPMFError, match="no variable to draw"):
+            plots.traits(pmf_of(planted()), names=["only"])
+        with pytest.raises(jp.JointPMFError, match="weather"):
+            plots.traits(pmf_of(planted()), names=["weather"])
+
+    def test_of_many_arrows_the_longest_are_drawn(self):
+        pmf = pmf_of(planted(jp.Domain.of_sizes([2] * 80), 64))
+        ax = drawn(plots.traits(pmf))
+        assert len(ax.texts) == 50
+        assert "50 of 80 arrows (the longest)" in ax.get_title(loc="left")
+        assert len(plots.traits(pmf, names=pmf.domain.names).texts) == 80
+
+    @pytest.mark.parametrize("count", [5, 25, 50])
+    def test_no_name_is_on_another_or_outside(self, count):
+        names = [f"a statement that people agree with, number {k}" for k in range(count)]
+        domain = jp.Domain([jp.Variable(name, (1, 2, 3, 4, 5, 6)) for name in names])
+        ax = drawn(plots.traits(pmf_of(planted(domain, 64, seed=count))))
+        texts = [mpl.text.Text.get_window_extent(text) for text in ax.texts]  # without their lines
+        assert len(texts) == count
+        for k, one in enumerate(texts):
+            assert ax.figure.bbox.x0 <= one.x0
+            assert one.x1 <= ax.figure.bbox.x1
+            assert not any(one.overlaps(other) for other in texts[:k])
+
+    def test_one_trait_has_a_picture_too(self):
+        pmf = pmf_of(planted(n_traits=1))
+        ax = drawn(plots.traits(pmf, pmf.sample(30, random_state=0)))
+        assert (self.arrows(ax)[:, 1] == 0).all()
+        assert len({round(text.xy[1], 6) for text in ax.texts}) == 6
+        assert ax.get_ylabel() == "heights mean nothing"
+
+    def test_a_model_in_which_nothing_moves_can_be_drawn(self):
+        model = planted()
+        flat = replace(model, coefficients=np.zeros_like(model.coefficients))
+        drawn(plots.traits(pmf_of(flat)))
+
+    def test_hostile_names_are_drawn_as_text(self):
+        domain = jp.Domain([jp.Variable(text, (text, "$\\bad{$", "c")) for text in HOSTILE])
+        ax = drawn(plots.traits(pmf_of(planted(domain, 32)), ax=Figure().subplots()))
+        assert max(map(len, self.texts(ax))) < 50
+        assert not any(mpl.cbook.is_math_text(text) for text in self.texts(ax))
+
+    def test_free_components_have_no_map(self):
+        with pytest.raises(jp.JointPMFError, match="components of this model are free"):
+            plots.traits(jp.random_pmf(MIXED, 2, 0))
+        assert not plt.get_fignums()

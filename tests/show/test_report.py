@@ -37,6 +37,7 @@ from support.browser import (
     faults_for_axe,
     skip_or_fail,
 )
+from support.traits import planted, pmf_of
 
 DEVICES = {"desktop": DESKTOP, "phone": PHONE}
 
@@ -1083,3 +1084,43 @@ class TestInABrowser:
             assert box["x"] >= 0
             assert box["x"] + box["width"] <= 375
         page.close()
+
+
+class TestTraits:
+    """Components at points are not read one by one: the traits are."""
+
+    def shown(self, pmf, tmp_path, rows=None):
+        fit = jp.Solution(pmf, Status.CONVERGED, 1.0, [])
+        fit.report(tmp_path / "r.html", rows)
+        return " ".join("".join(_Reader((tmp_path / "r.html").read_text()).parts).split())
+
+    def test_traits_stand_in_the_place_of_components(self, tmp_path):
+        pmf = pmf_of(planted())
+        text = self.shown(pmf, tmp_path, pmf.sample(200, random_state=0))
+        assert "The traits" in text
+        assert "The components in" not in text
+        assert "Some components stand for" not in text
+        assert "numbers that were fitted" not in text
+        assert "at each of 128 points along them" in text
+        assert "average" not in text
+        (slope,) = pmf.loadings().filter(variable="member")["trait 0"]
+        assert f"member = true ({slope:+.2f})".replace("-", "−") in text
+
+    def test_an_average_says_whose_traits_these_are(self, tmp_path):
+        text = self.shown(pmf_of(planted(), planted(seed=1)), tmp_path)
+        assert "The model is the average of 2 such fits" in text
+
+    def test_a_file_tells_the_same(self, tmp_path):
+        pmf_of(planted()).save(tmp_path / "m")
+        subject = Subject.of_file(read_model_file(tmp_path / "m"))
+        found = findings_of(subject)
+        assert "The traits" in report_bytes(found, "m").decode()
+
+    def test_one_point_has_components(self, tmp_path):
+        assert "The components in words" in self.shown(pmf_of(planted(n_points=1)), tmp_path)
+
+    def test_names_are_text(self, tmp_path):
+        names = [name for name in HOSTILE if name]
+        domain = jp.Domain([jp.Variable(name, (name, "a", "b")) for name in names if name != "a"])
+        text = self.shown(pmf_of(planted(domain, 32)), tmp_path)
+        assert "</script>" in text

@@ -201,6 +201,15 @@ def test_levels_that_move_by_themselves_move_up():
     assert own._at(intercepts + ahead[0], coefficients + ahead[1])[1] > before
 
 
+@pytest.mark.parametrize("n", [0, 1])
+def test_many_coefficients_move_up_too(n, monkeypatch):
+    """Those of an ordered variable together: its scores are shared by all levels."""
+    monkeypatch.setattr("jointpmf.solvers.logistic._MOST_COUPLED", 3)
+    own, intercepts, coefficients = regression(n, table_of(planted_rows()))
+    there = own.stepped(intercepts, coefficients)
+    assert own._at(*there)[1] > own._at(intercepts, coefficients)[1]
+
+
 def test_binary_variables_move_together_as_by_themselves():
     table = table_of(planted_rows())
     own, intercepts, coefficients = regression(2, table)

@@ -316,10 +316,15 @@ def info(model: Model, as_json: Json = False) -> None:
     from jointpmf.command.sureness import replicates_in
 
     found, replicates = replicates_in(model) or (read_model(model), None)
+    spaces = [
+        {"traits": space.n_traits, "waves": len(space.phases), "points": len(space.points)}
+        for space in (one.space for one in found.trait_models)
+    ]
     if as_json:
         content = {
             "rank": len(found.weights),
             "components": found.component_names,
+            **({"traits": spaces} if spaces else {}),
             "variables": [variable_for_json(variable) for variable in found.domain],
             "about": found.about,
             **({} if replicates is None else {"replicates": replicates}),
@@ -334,5 +339,7 @@ def info(model: Model, as_json: Json = False) -> None:
         table.add_row(key, Text(str(fact)))
     if found.component_names is not None:
         table.add_row("components", Text(", ".join(found.component_names)))
+    for space in spaces:
+        table.add_row("space", Text(", ".join(f"{n} {what}" for what, n in space.items())))
     where.print()
     where.print(table)

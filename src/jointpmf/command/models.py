@@ -60,9 +60,9 @@ def put_model(output: str, pmf: JointPMF, about: Mapping[str, str]) -> None:
     """Write a model to a file, or to stdout for "-"."""
     from jointpmf.model_file import model_bytes, write_model
 
-    model = pmf.domain, pmf.weights, pmf.factors
+    model, known = (pmf.domain, pmf.weights, pmf.factors), (pmf.component_names, pmf.trait_models)
     if output == "-":
-        sys.stdout.buffer.write(model_bytes(*model, about, pmf.component_names))
+        sys.stdout.buffer.write(model_bytes(*model, about, *known))
         sys.stdout.flush()
     else:
-        write_model(output, *model, about, pmf.component_names)
+        write_model(output, *model, about, *known)

@@ -46,5 +46,5 @@ def replicates_in(path: str) -> tuple[ModelFile, dict[str, Any]] | None:
     pmf, (number, rank) = found.pmf, found.weights.shape
     clear = int(found.is_clear.sum())
     about = {"number": number, "resampling": found.resampling, "rank": rank, "clear": clear}
-    model = ModelFile(pmf.domain, pmf.weights, list(pmf.factors), pmf.component_names, {})
+    model = ModelFile(pmf.domain, pmf.weights, list(pmf.factors), pmf.component_names, (), {})
     return model, about

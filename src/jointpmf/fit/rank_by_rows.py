@@ -304,7 +304,6 @@ class _RankSearch:
             restarts=tuple(restarts),
             n_averaged=len(best),
             settings=self._settings(kind),
-            trait_models=tuple(model for solution in best for model in solution.trait_models),
         )
 
     def _start(self, kind: AnyKind) -> Start:

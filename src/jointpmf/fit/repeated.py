@@ -83,7 +83,6 @@ def _averaged(trials: Trials[str], whole: Table) -> Solution:
         validation=float(np.mean(held_out)) if held_out else None,
         restarts=tuple(trials.restarts),
         n_averaged=len(found),
-        trait_models=tuple(model for solution in found for model in solution.trait_models),
     )
 
 

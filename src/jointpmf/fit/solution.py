@@ -167,9 +167,6 @@ class Solution:
         The objective with all of its settings.
     marginals : MarginalSet or None
         The tables, of a fit to tables.
-    trait_models : tuple of TraitModel
-        Of components that lie in a space of traits: what they were computed from, in the order of
-        the components. An average has several; components without traits come last.
     reopen : callable or None
         Gives the rows again, of a fit to rows that can be read again.
     fingerprint : int or None
@@ -192,7 +189,6 @@ class Solution:
     source: FittedTo | None = None
     settings: Objective | None = None
     marginals: MarginalSet | None = field(default=None, repr=False)
-    trait_models: tuple[TraitModel, ...] = field(default=(), repr=False)
     reopen: Reopen | None = field(default=None, repr=False, compare=False)
     fingerprint: int | None = field(default=None, repr=False)
 
@@ -213,6 +209,11 @@ class Solution:
     def n_iter(self) -> int:
         """Number of iterations."""
         return self.history[-1].iteration if self.history else 0
+
+    @property
+    def trait_models(self) -> tuple[TraitModel, ...]:
+        """Of components that lie in a space of traits: what they were computed from."""
+        return self.pmf.trait_models
 
     @property
     def is_replicated(self) -> bool:
@@ -282,7 +283,16 @@ class Solution:
         from jointpmf.model_file import write_model
 
         pmf = self.pmf
-        write_model(path, pmf.domain, pmf.weights, pmf.factors, self.about, pmf.component_names)
+        known = pmf.component_names, pmf.trait_models
+        write_model(path, pmf.domain, pmf.weights, pmf.factors, self.about, *known)
+
+    def traits(self, rows: Any, backend: str = "polars") -> Any:
+        """Return where each row lies in the space of traits, as `JointPMF.traits` does."""
+        return self.pmf.traits(rows, backend)
+
+    def loadings(self, backend: str = "polars") -> Any:
+        """Return how the variables move with each trait, as `JointPMF.loadings` does."""
+        return self.pmf.loadings(backend)
 
     def report(
         self,

@@ -112,13 +112,12 @@ class TraitFit:
             n = history[-1].iteration
             history += [step._replace(iteration=step.iteration + n) for step in stage.history[1:]]
         return Solution(
-            JointPMF.at(point, model.domain),
+            JointPMF.at(point, model.domain, trait_models=(model,)),
             last.status,
             last.objective,
             history,
             start,
             validation=last.validation,
-            trait_models=(model,),
         )
 
 

@@ -23,7 +23,7 @@ _HALVINGS = 6
 """How often a step that makes things worse is halved before the variable stays where it is."""
 
 _MOST_COUPLED = 400
-"""Coefficients of a variable whose curvature is taken whole; with more, each level has its own."""
+"""Coefficients of a nominal variable whose curvature is taken whole; with more, by level."""
 
 _N_CHUNKS = 8
 """Parts of the products of features that are computed at once."""
@@ -122,7 +122,8 @@ class Regression:
         """Return intercepts and coefficients after one damped Newton step."""
         columns, value = self._at(intercepts, coefficients)
         pulls = self._gradient(columns, intercepts, coefficients)
-        is_coupled = coefficients.size + len(intercepts) <= _MOST_COUPLED
+        is_ordered = len(coefficients) < len(intercepts)  # its scores are shared by all levels
+        is_coupled = is_ordered or coefficients.size + len(intercepts) <= _MOST_COUPLED
         ahead = (self._newton if is_coupled else self._by_level)(columns, *pulls)
         moved = ahead[0][:, None] + self.scores @ (ahead[1] @ self.features.T)
         part = min(1.0, _LARGEST_STEP / max(float(np.abs(moved).max()), 1e-300))

@@ -1,25 +1,74 @@
-"""Replicates in few bytes: two for each number.
+"""Models and replicates in few bytes.
 
-What matters is how far the replicates are apart, so that each number has a grid of its own, from
-its smallest to its largest. The grid is even in the logarithm, since a probability given evidence
-is a ratio of small numbers, of which each must keep its digits: a number that varies threefold is
-moved by at most 1e-5 of itself, and one that varies as much as can be by 6e-4.
+Of a model, the columns of components that lie at points of a space of traits are not written: the
+page computes them from the points and the coefficients, which are far fewer numbers (traits.js).
+
+Of replicates, each number takes two bytes. What matters is how far the replicates are apart, so
+that each number has a grid of its own, from its smallest to its largest. The grid is even in the
+logarithm, since a probability given evidence is a ratio of small numbers, of which each must keep
+its digits: a number that varies threefold is moved by at most 1e-5 of itself, and one that varies
+as much as can be by 6e-4.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from jointpmf.judge.uncertainty import Uncertainty
+    from jointpmf.pmf import JointPMF
+    from jointpmf.traits import TraitModel
+
+_ROUNDING = 1e-9
+"""Part of a probability by which what the page computes may differ from the model."""
 
 _STEPS = 2**16 - 2
 """Of a grid; the place before its first is that of zero."""
 
 _SMALLEST = 1e-30
 """What is smaller, but not zero, is raised to this: it is never seen in a sample."""
+
+
+def packed_model(pmf: JointPMF) -> tuple[list[dict[str, Any]], bytes]:
+    """Return which components the page computes, and the numbers of the model.
+
+    The numbers are the weights, what the page needs of each trait model, and the columns of the
+    components that it does not compute.
+    """
+    stacked = np.concatenate(pmf.factors)
+    described: list[dict[str, Any]] = []
+    parts, is_stored, begin = [pmf.weights], np.ones(pmf.rank, bool), 0
+    for model in pmf.trait_models:
+        count = len(model.space.points)
+        own = slice(begin, begin + count)
+        numbers = _numbers_of(model)
+        if numbers.size < stacked[:, own].size and _are_computed(model, stacked[:, own]):
+            described.append({"begin": begin, "points": count, **_sizes_of(model)})
+            parts.append(numbers)
+            is_stored[own] = False
+        begin += count
+    parts.append(stacked[:, is_stored].ravel())
+    return described, np.concatenate(parts).astype("<f8").tobytes()
+
+
+def _are_computed(model: TraitModel, columns: np.ndarray) -> bool:
+    """Tell whether columns are those of a trait model: steps without it may have moved them."""
+    return bool(np.allclose(model.factors, columns, rtol=_ROUNDING, atol=0.0))
+
+
+def _sizes_of(model: TraitModel) -> dict[str, Any]:
+    """Return how many traits and waves there are, and scores of each variable."""
+    counts = np.diff(model.scores.offsets).tolist()
+    return {"traits": model.space.n_traits, "waves": len(model.space.phases), "scores": counts}
+
+
+def _numbers_of(model: TraitModel) -> np.ndarray:
+    """Return all that the columns are computed from."""
+    scores = [own.ravel() for own in model.scores.all]
+    arrays: list[Any] = [*model.space, model.intercepts, *scores, model.coefficients]
+    return np.concatenate([np.ravel(array) for array in arrays])
 
 
 def packed(sure: Uncertainty) -> bytes:

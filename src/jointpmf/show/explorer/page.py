@@ -1,9 +1,9 @@
 """The explorer: a model as one HTML page that answers clicks, with nothing to install or fetch.
 
 The page is assets/page.html with the style, the scripts and the model written into it. The numbers
-are float64 as they are, so the page and the library agree; those of replicates are packed, see
-packing.py. Names and levels are data in the page and never markup: see `_json`, and the policy that
-lets only our own script run.
+are float64 as they are, so the page and the library agree; packing.py says which of them are there.
+Names and levels are data in the page and never markup: see `_json`, and the policy that lets only
+our own script run.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from jointpmf.domain import evidence_of, matching_level, text_of
 from jointpmf.errors import JointPMFError
 from jointpmf.output import atomic_output, checked_path
-from jointpmf.show.explorer.packing import packed
+from jointpmf.show.explorer.packing import packed, packed_model
 from jointpmf.show.html import Html, base64_text, element, escaped, policy
 from jointpmf.show.intervals import checked_uncertainty, how_made, shown_level, shown_parts
 from jointpmf.show.text import unicode_text
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
 
 _SCRIPTS = (
     "model.js",
+    "traits.js",
     "text.js",
     "intervals.js",
     "evidence.js",
@@ -74,6 +73,9 @@ def page_bytes(pmf: JointPMF, model: PathLike, uncertainty: Uncertainty | None =
     if not len(pmf.domain):
         raise JointPMFError("a model without variables cannot be explored")
     described = _description(pmf, unicode_text(os.fspath(model)))
+    computed, numbers = packed_model(pmf)
+    if computed:
+        described["traits"] = computed
     replicates = ""
     if uncertainty is not None:
         sure = checked_uncertainty(uncertainty, pmf)
@@ -88,9 +90,7 @@ def page_bytes(pmf: JointPMF, model: PathLike, uncertainty: Uncertainty | None =
         style=style,
         script=script,
         description=_json(described),
-        numbers=base64_text(
-            np.concatenate([pmf.weights, *map(np.ravel, pmf.factors)]).astype("<f8").tobytes()
-        ),
+        numbers=base64_text(numbers),
         replicates=replicates,
     )
     try:

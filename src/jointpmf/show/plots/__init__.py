@@ -16,6 +16,7 @@ from jointpmf.show.plots.checks import calibration, marginal_fit
 from jointpmf.show.plots.curves import convergence, error_by_rank, rank_curve
 from jointpmf.show.plots.heat_maps import dependencies, factors
 from jointpmf.show.plots.profile_panels import profiles
+from jointpmf.show.plots.trait_map import traits
 
 BLUE, GREY, COLOURS = canvas.BLUE, canvas.GREY, canvas.COLOURS
 MARKERS, HEAT = canvas.MARKERS, canvas.HEAT
@@ -35,4 +36,5 @@ __all__ = [
     "profiles",
     "rank_curve",
     "style",
+    "traits",
 ]

@@ -19,11 +19,13 @@ from jointpmf.show.html import (
     paragraph,
     scroller,
 )
+from jointpmf.show.report.traits import has_traits
 from jointpmf.show.text import count_text, number_text, percent, whole_in
 from jointpmf.solvers.loop import Status
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
+    from jointpmf.pmf import JointPMF
     from jointpmf.show.report.findings import Findings
     from jointpmf.show.report.subject import Subject
     from jointpmf.show.report.tally import Tally
@@ -115,7 +117,7 @@ _TOPICS = {
 def fitted(found: Findings) -> Iterator[Html]:
     """Yield the section on what was fitted."""
     pmf, about = found.subject.pmf, found.subject.about
-    yield paragraph(_in_words(pmf.rank))
+    yield paragraph(_in_words(pmf))
     method = about.get("method")
     pairs: list[tuple[object, object]] = []
     if method is not None:
@@ -141,7 +143,15 @@ def fitted(found: Findings) -> Iterator[Html]:
         yield paragraph(f"The objective is {meaning[method]}; lower is better.", note=True)
 
 
-def _in_words(rank: int) -> str:
+def _in_words(pmf: JointPMF) -> str:
+    rank = pmf.rank
+    if has_traits(pmf):
+        return (
+            "The model describes the rows by a few traits, numbers that every row has and nobody "
+            "observes, and says for each variable how likely its levels are at each of "
+            f"{rank:,} points along them (components). At a point the variables are independent; "
+            "what goes together across variables comes from rows lying at different points."
+        )
     if rank == 1:
         return "The model has one component: according to it, all variables are independent."
     return (

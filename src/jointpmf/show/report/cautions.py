@@ -10,6 +10,7 @@ import numpy as np
 
 from jointpmf.components import component_titles
 from jointpmf.domain import text_of
+from jointpmf.show.report.traits import has_traits
 from jointpmf.show.text import count_text, number_text, percent, shortened
 from jointpmf.solvers.loop import Status
 
@@ -105,7 +106,8 @@ def _of_the_data(found: Findings) -> Iterator[str]:
             )
         yield from _of_the_table(tally)
     n_rows, n_free = found.n_fitted, found.n_parameters
-    is_held_back = subject.status is Status.VALIDATED  # what is held out keeps it from overfitting
+    # what is held out, or the ridge on traits, keeps it from overfitting
+    is_held_back = subject.status is Status.VALIDATED or has_traits(subject.pmf)
     if n_rows is not None and not is_held_back and n_rows < _ROWS_PER_PARAMETER * n_free:
         yield (
             f"There are only {number_text(n_rows / max(n_free, 1), 2)} rows for each of the "
@@ -147,7 +149,7 @@ def _of_the_model(found: Findings) -> Iterator[str]:
     tiny = _TINY if n_rows is None else _FEW_ROWS / max(n_rows, 1)
     tiny /= found.subject.n_averaged  # an average has the components of all its fits
     small = [(f, w) for f, w in enumerate(pmf.weights.tolist()) if w < tiny]
-    if small and pmf.rank > 1:
+    if small and pmf.rank > 1 and not has_traits(pmf):
         titles = component_titles(pmf.rank, pmf.component_names)
         names = [f"{shortened(titles[f], 40)} ({percent(weight)})" for f, weight in small]
         rows = f"fewer than {_FEW_ROWS} rows each" if n_rows is not None else "hardly any rows"

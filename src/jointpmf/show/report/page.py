@@ -22,6 +22,7 @@ from jointpmf.show.report.findings import findings_in_memory
 from jointpmf.show.report.profiles import profiles
 from jointpmf.show.report.quality import quality
 from jointpmf.show.report.sureness import sureness
+from jointpmf.show.report.traits import has_traits, traits
 
 if TYPE_CHECKING:
     from jointpmf.fit.solution import Solution
@@ -81,8 +82,7 @@ def body(found: Findings, title: str) -> Html:
         _section("Is it the only such model?", uniqueness(found)),
         _section("How well does it fit?", quality(found)),
         *_sureness(found),
-        _section("The components in words", components(found)),
-        _section("The components in numbers", profiles(found)),
+        *_inside(found),
     ]
     if found.curve is not None:
         sections.append(_section("How many components?", ranks(found, found.curve)))
@@ -92,6 +92,16 @@ def body(found: Findings, title: str) -> Html:
         element("footer", f"Written by jointpmf {__version__}."),
     ]
     return joined(parts, "\n")
+
+
+def _inside(found: Findings) -> list[Html]:
+    """Return what the model is made of: traits, or components to be read one by one."""
+    if has_traits(found.subject.pmf):
+        return [_section("The traits", traits(found))]
+    return [
+        _section("The components in words", components(found)),
+        _section("The components in numbers", profiles(found)),
+    ]
 
 
 def _sureness(found: Findings) -> list[Html]:

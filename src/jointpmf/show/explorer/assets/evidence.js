@@ -6,7 +6,7 @@ const VIEWS = ["variables", "dependencies", "components", "rows", "code"];
 const description = JSON.parse(byId("description").textContent);
 const model = new Model(
   description,
-  new Float64Array(bytesIn(byId("numbers").textContent).buffer),
+  allNumbers(description, new Float64Array(bytesIn(byId("numbers").textContent).buffer)),
 );
 const replicates =
   description.replicates &&
