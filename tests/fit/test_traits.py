@@ -153,14 +153,14 @@ class TestSearch:
 
     def fitted(self, **options):
         rows = jp.Codes(DOMAIN, survey(5000))
-        search = jp.Search(kinds=self.FEW, n_average=3)
+        search = jp.Search(kinds=self.FEW, n_average=2)
         return jp.fit_rows(rows, search=search, random_state=0, max_iter=12, **options)
 
     def test_traits_are_chosen_where_they_predict_better(self):
         found = self.fitted()
         assert found.start.kind == "traits"
         assert found.settings.traits is not None
-        assert len(found.trait_models) == found.n_averaged == 3
+        assert len(found.trait_models) == found.n_averaged == 2
         assert any("points" in restart.start for restart in found.restarts)
 
     def test_the_same_seed_gives_the_same_bits(self):

@@ -70,6 +70,9 @@ _TRAIT_WORK = 8e9
 """Cells times points of the largest fit of traits; tables for which the fewest points are more than
 this stay with free components."""
 
+_ROWS_PER_POINT = 2
+"""Distinct rows per point, at least, where there are more points than the fewest."""
+
 _SCREEN_ITER, _TRAIT_ITER = 25, 60
 """Iterations of a fit of traits while spaces are compared, and in the end."""
 
@@ -166,7 +169,8 @@ class _RankSearch:
         if points := self._points(search):
             assert search.kinds.traits is not None
             self.chosen = yield from self._trait_candidates(best, search.kinds.traits, points)
-        for k in range(self.n_tried, search.n_average or self._n_averaged(self.chosen)):
+        n_done = len(self.trials.of(self.chosen))
+        for k in range(n_done, search.n_average or self._n_averaged(self.chosen)):
             yield self.chosen, partial(self._fit, self.chosen, k)
 
     def _n_averaged(self, kind: AnyKind) -> int:
@@ -182,7 +186,11 @@ class _RankSearch:
         is_small = self.n_cells < _MIN_CELLS_OF_TRAITS or n_variables < _MIN_VARIABLES_OF_TRAITS
         if search.kinds.traits is None or self.target is not None or is_small:
             return ()
-        return tuple(n for n in search.kinds.points if n * self.n_cells <= _TRAIT_WORK)
+        most = min(_TRAIT_WORK / self.n_cells, len(self.weights) / _ROWS_PER_POINT)
+        first, *more = search.kinds.points
+        return (
+            (first, *(n for n in more if n <= most)) if first * self.n_cells <= _TRAIT_WORK else ()
+        )
 
     def _trait_candidates(
         self, free: _Kind, traits: Traits, points: tuple[int, ...]
@@ -191,8 +199,12 @@ class _RankSearch:
         n_traits = min(traits.count, len(self.codes.domain))
         first = TraitKind(points[0], replace(traits, count=n_traits))
         yield from self._tried(first)
-        independent = max(self._cost(kind) for kind in self.trials.kinds if isinstance(kind, _Kind))
-        by_free = self._cost(free)
+        # of the split that traits are fitted to as well
+        by_free, independent = (
+            self.trials.of(kind)[0].validation for kind in (free, self.trials.kinds[0])
+        )
+        assert by_free is not None
+        assert independent is not None
         if independent - self._cost(first) < _PROMISE * (independent - by_free):
             return free
         min_gain = _TRAIT_GAIN * abs(by_free)
@@ -201,7 +213,7 @@ class _RankSearch:
         return best if self._cost(best) < by_free else free
 
     def _tried(self, kind: AnyKind) -> Candidates:
-        for k in range(len(self.trials.of(kind)), self.n_tried):
+        for k in range(len(self.trials.of(kind)), self._n_tried(kind)):
             yield kind, partial(self._fit, kind, k)
 
     def _climb(self, ranks: tuple[int, ...], first: _Kind, patience: int) -> Candidates:
@@ -227,7 +239,11 @@ class _RankSearch:
         return best
 
     def _cost(self, kind: AnyKind) -> float:
-        return float(np.mean([s.validation for s in self.trials.of(kind)[: self.n_tried]]))
+        return float(np.mean([s.validation for s in self.trials.of(kind)[: self._n_tried(kind)]]))
+
+    def _n_tried(self, kind: AnyKind) -> int:
+        """Return how many fits a kind is judged by: traits by one, which varies little."""
+        return 1 if isinstance(kind, TraitKind) else self.n_tried
 
     def _fit(self, kind: AnyKind, k: int) -> Solution:
         """Return the fit of one kind on one split, stopped by what was held out."""

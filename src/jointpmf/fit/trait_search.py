@@ -29,7 +29,7 @@ _MOVES: Moves = (
 _AFTER_MORE_POINTS: Moves = (("count", (1.5,)), ("ridge", (1 / 3, 3.0)))
 """What is changed again where more points have helped: they can show more traits."""
 
-_MOST_TRAITS, _MOST_WAVES = 16, 192
+_MOST_TRAITS, _MOST_WAVES = 16, 96
 
 
 class TraitKind(NamedTuple):
