@@ -39,6 +39,9 @@ _WEIGHT_STEPS, _PULLED_STEPS = 30, 25
 """Iterations of weights, where something is held out, and those in which columns may leave the
 traits, at most: more gain little."""
 
+_PULL_GAIN = 5e-4
+"""Part of the cost of what is held out that columns must save to leave the traits."""
+
 _LEAST_TOL = 1e-6
 """Nats per row that single precision can tell apart."""
 
@@ -99,7 +102,7 @@ class TraitFit:
             assert found.validation is not None
             if outcome.status is Status.STOPPED:
                 return [found._replace(status=Status.STOPPED)]
-            if outcome.validation >= found.validation:
+            if outcome.validation >= found.validation - _PULL_GAIN * abs(found.validation):
                 break
             found = outcome
         return [] if found is best else [found]
