@@ -39,7 +39,7 @@ _WEIGHT_STEPS, _PULLED_STEPS = 30, 25
 """Iterations of weights, where something is held out, and those in which columns may leave the
 traits, at most: more gain little."""
 
-_PULL_GAIN = 5e-4
+_PULL_GAIN = 2e-3
 """Part of the cost of what is held out that columns must save to leave the traits."""
 
 _LEAST_TOL = 1e-6
