@@ -8,6 +8,7 @@ import pytest
 import jointpmf as jp
 from jointpmf.solvers.loop import Loop, iterate
 from jointpmf.solvers.starts.traits import flat_model
+from jointpmf.solvers.table_cells import TableCells
 from jointpmf.solvers.table_traits import TraitSecants
 from jointpmf.solvers.trait_sums import LevelSums
 from jointpmf.solvers.traits import Ridge, TraitEM
@@ -114,3 +115,19 @@ def test_what_was_remembered_goes_on_as_before(n_before):
     for _ in range(5):
         state, recalled = solver.step(state), other.step(recalled)
         np.testing.assert_array_equal(state.point.factors, recalled.point.factors)
+
+
+def test_many_levels_move_one_by_one():
+    domain = jp.Domain.of_sizes([30, 2])
+    counts = np.random.default_rng(0).integers(1, 50, (30, 2))
+    tables = jp.MarginalSet(domain, [jp.Marginal(("x0", "x1"), counts)]).measurements
+    cells = TableCells(domain, tables)
+    generator = np.random.default_rng(0)
+    space = Space.drawn(16, 2, 30, generator=generator)
+    flat = flat_model(Scores.unordered(domain), space, cells.marginal)
+    begin = replace(flat, coefficients=0.1 * generator.normal(size=flat.coefficients.shape))
+    outcome = iterate(TraitSecants.on_tables(cells, begin, RIDGE), begin.point(), Loop(60, 0.0))
+    objectives = np.array([line.objective for line in outcome.history])
+    assert (np.diff(objectives) <= 0).all()
+    plain = TraitEM(LevelSums(cells, begin.scores, 16), begin, RIDGE, cells.total)
+    assert outcome.objective <= iterate(plain, begin.point(), Loop(60, 0.0)).objective + 1e-9

@@ -36,6 +36,9 @@ _FEWEST_TABLES, _N_FOLDS, _ENOUGH_HELD = 6, 5, 25
 """With fewer tables nothing is held out, and components stay free; else how often some are, but no
 more often than it takes to hold out as many tables as the last number."""
 
+_MOST_CELLS = 200_000
+"""Cells of all tables, each for all of its variables, beyond which traits would take minutes."""
+
 _N_FREE, _N_FITS = 4, 16
 """Free fits that are averaged where tables are held out; and how many fits of traits there would be
 in an average of nothing else: each kind has its share of them, one at least."""
@@ -71,9 +74,11 @@ class Blend:
 
     def applies(self, found: Solution) -> bool:
         """Tell whether traits may help: where many models fit, and nothing is impossible."""
-        marginals = self.search.marginals
+        marginals, cells = self.search.marginals, self.search.cells
         is_open = found.n_averaged > 1 and found.pmf.rank > found.n_averaged
-        return is_open and not marginals.exclusions and len(marginals) >= _FEWEST_TABLES
+        is_small = len(cells.known.cells) + cells.n_cells <= _MOST_CELLS
+        has_room = is_small and not marginals.exclusions
+        return is_open and has_room and len(marginals) >= _FEWEST_TABLES
 
     def with_traits(self, found: Solution) -> Solution:
         """Return the average of free components and of the traits that predict tables."""

@@ -184,11 +184,16 @@ class Regression:
 
         Its curvature is at least that of all levels together, so the step is safe, and shorter.
         """
-        ahead_levels, ahead_scores = np.empty_like(of_levels), np.empty_like(of_scores)
+        pulls = np.column_stack([of_levels, of_scores])
+        found = np.linalg.solve(self.level_curvatures(columns), pulls[:, :, None])[:, :, 0]
+        return found[:, 0], found[:, 1:]
+
+    def level_curvatures(self, columns: np.ndarray) -> np.ndarray:
+        """Return the curvature of each level by itself, of its intercept and coefficients."""
+        found = []
         for i, column in enumerate(columns):
             design = np.hstack([np.ones((len(column), 1)), self.scores[i, i] * self.features])
             curvature = (design * (self.totals * column)[:, None]).T @ design
             curvature[np.diag_indices_from(curvature)] += [self.anchor, *self.ridges[i]]
-            found = np.linalg.solve(curvature, [of_levels[i], *of_scores[i]])
-            ahead_levels[i], ahead_scores[i] = found[0], found[1:]
-        return ahead_levels, ahead_scores
+            found.append(curvature)
+        return np.stack(found)

@@ -7,6 +7,7 @@ how the two differ (docs/math.md, eq. 80): ten to thirty times fewer E-steps.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,6 +22,7 @@ from jointpmf.threads import run_all
 
 if TYPE_CHECKING:
     from jointpmf.point import Point
+    from jointpmf.solvers.logistic import Regression
     from jointpmf.solvers.table_cells import TableCells
     from jointpmf.solvers.trait_sums import Sums
     from jointpmf.solvers.traits import Ridge
@@ -38,6 +40,11 @@ _LARGEST_STEP = 4.0
 _SHORTER, _MOST_TRIED, _ENOUGH = 0.4, 12, 1e-4
 """What a step that gains too little is shortened by, how often, and the part of what its slope
 promises that is enough."""
+
+_MOST_COUPLED = 800
+"""Numbers of a variable without order whose curvature is taken whole; else each level's own."""
+
+_Inverse = Callable[[np.ndarray], np.ndarray]
 
 _LIFT = 1e-8
 """Part of the mean curvature that is added to all, so that no direction is without any."""
@@ -119,16 +126,16 @@ class TraitSecants(TraitEM):
     def _look(self, model: TraitModel, sums: Sums) -> None:
         """Compute the curvature of the M-step here."""
         self._anchor = _vector_of(model)
-        self._factored: list = [None] * len(model.domain)
+        self._inverses: list[_Inverse] = [np.copy] * len(model.domain)
 
-        def factor(n: int) -> None:
-            columns = model.factors[model.places(n)[0]]
-            curvature = self.regression(n, model, sums).curvature(columns) / self._total
-            diagonal = np.diag_indices_from(curvature)
-            curvature[diagonal] += _LIFT * curvature[diagonal].mean() + np.finfo(float).tiny
-            self._factored[n] = cho_factor(curvature, overwrite_a=True, check_finite=False)
+        def look(n: int) -> None:
+            columns, places = model.factors[model.places(n)[0]], _places_of(model, n)
+            regression = self.regression(n, model, sums)
+            is_whole = places.stop - places.start <= _MOST_COUPLED or model.scores.scales[n] > 0
+            inverse = _whole_inverse if is_whole else _inverse_by_level
+            self._inverses[n] = inverse(regression, columns, self._total)
 
-        run_all([partial(factor, n) for n in range(len(model.domain))])
+        run_all([partial(look, n) for n in range(len(model.domain))])
 
     def _climbed(self, state: SlopedState) -> SlopedState | None:
         """Return the state after a step, or None if none of any length gains enough."""
@@ -158,12 +165,34 @@ class TraitSecants(TraitEM):
             shares.append(float(move @ left) / float(move @ bend))
             left -= shares[-1] * bend
         ahead = np.empty_like(left)
-        for n, factored in enumerate(self._factored):
+        for n, inverse in enumerate(self._inverses):
             places = _places_of(model, n)
-            ahead[places] = cho_solve(factored, left[places], check_finite=False)
+            ahead[places] = inverse(left[places])
         for (move, bend), share in zip(self._secants, reversed(shares), strict=True):
             ahead += (share - float(bend @ ahead) / float(move @ bend)) * move
         return ahead
+
+
+def _whole_inverse(regression: Regression, columns: np.ndarray, total: float) -> _Inverse:
+    """Return what a pull is divided by: the curvature of all levels together."""
+    curvature = regression.curvature(columns) / total
+    diagonal = np.diag_indices_from(curvature)
+    curvature[diagonal] += _LIFT * curvature[diagonal].mean() + np.finfo(float).tiny
+    factored = cho_factor(curvature, overwrite_a=True, check_finite=False)
+    return lambda pull: cho_solve(factored, pull, check_finite=False)
+
+
+def _inverse_by_level(regression: Regression, columns: np.ndarray, total: float) -> _Inverse:
+    """Return what a pull is divided by: the curvature of each level by itself."""
+    inverses = np.linalg.inv(regression.level_curvatures(columns) / total)
+
+    def inverse(pull: np.ndarray) -> np.ndarray:
+        n_levels = len(inverses)
+        pulls = np.column_stack([pull[:n_levels], pull[n_levels:].reshape(n_levels, -1)])
+        ahead = (inverses @ pulls[:, :, None])[:, :, 0]
+        return np.concatenate([ahead[:, 0], ahead[:, 1:].ravel()])
+
+    return inverse
 
 
 def _places_of(model: TraitModel, n: int) -> slice:
