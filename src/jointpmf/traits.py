@@ -194,9 +194,13 @@ class TraitModel:
 
     def log_odds(self, n: int) -> np.ndarray:
         """Return the log-odds of a variable's levels, one column per point (eq. 73)."""
-        first, end = self.domain.offsets[n : n + 2]
-        own = slice(*self.scores.offsets[n : n + 2])
-        return self.intercepts[first:end, None] + self.scores.all[n] @ self.tilts[own]
+        levels, own = self.places(n)
+        return self.intercepts[levels, None] + self.scores.all[n] @ self.tilts[own]
+
+    def places(self, n: int) -> tuple[slice, slice]:
+        """Return where the levels and the scores of a variable are."""
+        offsets, own = self.domain.offsets, self.scores.offsets
+        return slice(*offsets[n : n + 2]), slice(*own[n : n + 2])
 
     @cached_property
     def _normalised(self) -> tuple[np.ndarray, np.ndarray]:
@@ -227,8 +231,13 @@ class TraitModel:
     def of_point(self, point: Point) -> TraitModel:
         """Return the model in this space that a point was computed from."""
         assert point.made_of is not None
-        made = point.made_of
-        return replace(self, intercepts=made["intercepts"], coefficients=made["coefficients"])
+        return self.moved(point.made_of["intercepts"], point.made_of["coefficients"])
+
+    def moved(self, intercepts: np.ndarray, coefficients: np.ndarray) -> TraitModel:
+        """Return the model of other numbers at the same points."""
+        found = replace(self, intercepts=intercepts, coefficients=coefficients)
+        found.__dict__["features"] = self.features  # they take long to compute
+        return found
 
     def taken(self, which: np.ndarray) -> TraitModel:
         """Return the model at some of its points."""

@@ -8,6 +8,7 @@ import pytest
 from scipy.optimize import linprog
 
 import jointpmf as jp
+from jointpmf.fit.members import members_of
 from jointpmf.judge.smooth_query import question_of
 from jointpmf.judge.spread import Effort, Starts, spread_from, starts_of_tables
 from jointpmf.judge.valley import RowValley, TableValley
@@ -139,7 +140,7 @@ class TestBesideLinearPrograms:
         codes = jp.Codes(truth.domain, rows)
         pmf = jp.fit_rows(codes, 8, random_state=0, tol=1e-12, max_iter=20000).pmf
         valley = RowValley(Table.of_codes(codes), Point.of_pmf(pmf))
-        starts = Starts(pmf, 1, valley).found(Effort(3), np.random.default_rng(0))
+        starts = Starts(pmf, [pmf], valley).found(Effort(3), np.random.default_rng(0))
         question = question_of({"x0": 0, "x1": 0, "x2": 0}, None, pmf.domain)
         found = spread_from(pmf, starts, question, 150)
         value = indicator(pmf.domain, {name: {0} for name in pmf.domain.names})
@@ -265,7 +266,7 @@ def test_fits_that_no_single_model_averages_have_their_own_valleys():
     fits = [planted(seed, [3, 3, 3], 2) for seed in (0, 1)]
     mean = jp.average(fits)
     tables = mean.marginals(order=2).measurements
-    starts = starts_of_tables(mean, 2, tables, keeps_zeros=False)
+    starts = starts_of_tables(mean, members_of(mean, 2), tables, keeps_zeros=False)
     found = starts.found(Effort(2), np.random.default_rng(0))
     assert len(found) == 2
     question = question_of({"x0": 0, "x1": 0, "x2": 0}, None, mean.domain)

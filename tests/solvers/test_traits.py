@@ -166,7 +166,7 @@ class TestRegression:
     def test_the_gradient_is_that_of_the_objective(self, n):
         own, parts, vector = self.vector_form(n)
         columns = own._at(*parts(vector))[0]
-        found = np.concatenate([part.ravel() for part in own._gradient(columns, *parts(vector))])
+        found = np.concatenate([part.ravel() for part in own.pulls(columns, *parts(vector))])
         expected = gradient_by_differences(lambda v: own._at(*parts(v))[1], vector)
         assert np.allclose(found, expected, atol=1e-3)
 
@@ -175,7 +175,7 @@ class TestRegression:
 
         def gradient(v):
             columns = own._at(*parts(v))[0]
-            return np.concatenate([part.ravel() for part in own._gradient(columns, *parts(v))])
+            return np.concatenate([part.ravel() for part in own.pulls(columns, *parts(v))])
 
         curvature = -np.column_stack(
             [
@@ -184,7 +184,7 @@ class TestRegression:
             ]
         )
         columns = own._at(*parts(vector))[0]
-        ahead = own._newton(columns, *own._gradient(columns, *parts(vector)))
+        ahead = own._newton(columns, *own.pulls(columns, *parts(vector)))
         found = np.concatenate([part.ravel() for part in ahead])
         assert np.allclose(curvature @ found, gradient(vector), rtol=1e-3, atol=1e-2)
 
@@ -197,7 +197,7 @@ class TestRegression:
 def test_levels_that_move_by_themselves_move_up():
     own, intercepts, coefficients = regression(1, table_of(planted_rows()))
     columns, before = own._at(intercepts, coefficients)
-    ahead = own._by_level(columns, *own._gradient(columns, intercepts, coefficients))
+    ahead = own._by_level(columns, *own.pulls(columns, intercepts, coefficients))
     assert own._at(intercepts + ahead[0], coefficients + ahead[1])[1] > before
 
 

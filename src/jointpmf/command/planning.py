@@ -87,12 +87,13 @@ def _of_model(model: str, order: int | None, rank: int | None) -> tuple[Identifi
     """Return whether a model's tables determine it, and what to know about the answer."""
     from jointpmf import JointPMF, identifiability
     from jointpmf.fit.about import LearnedFrom
+    from jointpmf.fit.members import members_of
 
     found = read_model(model)
     pmf = JointPMF(*found.model)
     learned = LearnedFrom.of(found.about, pmf.domain)
     notes = learned.notes(order)
-    each = max(pmf.rank // learned.n_averaged, 1)
+    each = members_of(pmf, learned.n_averaged)[0].rank
     at = pmf if (rank or each) == pmf.rank else None
     known = order or learned.subsets or 3
     return identifiability((pmf.domain, known), rank or each, pmf=at), notes

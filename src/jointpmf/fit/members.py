@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,12 +24,12 @@ _MAX_ITER = 2000
 _SQUARES_TOL = 1e-6
 """The part of a least-squares objective whose improvement ends a replicate."""
 
-_MOST_MEMBERS = 4
-"""How many of the fits that a model is the average of are done again."""
+_MOST_MEMBERS, _MOST_TRAIT_MEMBERS = 4, 2
+"""How many of the fits that a model is the average of are done again, and of those of traits."""
 
 
 def members_of(pmf: JointPMF, n_averaged: int) -> list[JointPMF]:
-    """Return the fits that a model is the average of, or the model itself.
+    """Return the free fits that a model is the average of, or the model itself.
 
     Examples
     --------
@@ -38,15 +39,26 @@ def members_of(pmf: JointPMF, n_averaged: int) -> list[JointPMF]:
     >>> [bool(np.allclose(a.table(), b.table())) for a, b in zip(members_of(whole, 2), pmfs)]
     [True, True]
     """
-    parts = np.split(pmf.weights, n_averaged) if pmf.rank % n_averaged == 0 else []
-    are_equal = bool(parts) and np.allclose([part.sum() for part in parts], 1 / n_averaged)
-    if n_averaged == 1 or not are_equal:  # a blend of unequal parts is one model
+    first, count = sum(_points_of(pmf)), n_averaged - len(pmf.trait_models)
+    if n_averaged == 1 or count < 1 or (pmf.rank - first) % count:
         return [pmf]
-    factors = zip(*(np.split(factor, n_averaged, axis=1) for factor in pmf.factors), strict=True)
-    return [
-        JointPMF(pmf.domain, part / part.sum(), own)
-        for part, own in zip(parts, factors, strict=True)
-    ]
+    ends = np.linspace(first, pmf.rank, count + 1).astype(int)
+    shares = [pmf.weights[own].sum() for own in map(slice, ends, ends[1:])]
+    if not np.allclose(shares, shares[0]):  # a blend of unequal parts is one model
+        return [pmf]
+    return [part_of(pmf, own) for own in map(slice, ends, ends[1:])]
+
+
+def part_of(pmf: JointPMF, which: slice) -> JointPMF:
+    """Return the distribution of those who belong to some components."""
+    weights = pmf.weights[which]
+    factors = [factor[:, which] for factor in pmf.factors]
+    return JointPMF(pmf.domain, weights / weights.sum(), factors)
+
+
+def _points_of(pmf: JointPMF) -> list[int]:
+    """Return how many components each fit of traits has; they come first."""
+    return [len(model.space.points) for model in pmf.trait_models]
 
 
 def some_members(solution: Solution) -> list[JointPMF]:
@@ -55,11 +67,20 @@ def some_members(solution: Solution) -> list[JointPMF]:
     return members[:: -(-len(members) // _MOST_MEMBERS)]
 
 
-def joined(points: Sequence[Point], pmf: JointPMF) -> Point:
+def some_trait_members(solution: Solution) -> tuple[float, list[JointPMF]]:
+    """Return how much fits of traits count for in an average, and the weightiest of them."""
+    pmf, ends = solution.pmf, np.cumsum([0, *_points_of(solution.pmf)])
+    parts = [slice(*pair) for pair in pairwise(ends.tolist())]
+    shares = [float(pmf.weights[part].sum()) for part in parts]
+    heaviest = np.argsort(np.negative(shares), kind="stable")[:_MOST_TRAIT_MEMBERS]
+    return sum(shares), [part_of(pmf, parts[k]) for k in sorted(heaviest.tolist())]
+
+
+def joined(points: Sequence[Point], pmf: JointPMF, shares: Sequence[float] | None = None) -> Point:
     """Return the average of the members of a model as one point."""
     if len(points) == 1:
         return points[0]
-    return Point.of_pmf(average([JointPMF.at(point, pmf.domain) for point in points]))
+    return Point.of_pmf(average([JointPMF.at(point, pmf.domain) for point in points], shares))
 
 
 def squares_again(problem: Problem, pmf: JointPMF) -> Point:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,14 +13,14 @@ from jointpmf.fit.solution import Solution, Start
 from jointpmf.mixing import average
 from jointpmf.point import Point, columns_of_one
 from jointpmf.solvers import em
-from jointpmf.solvers.loop import iterate
+from jointpmf.solvers.loop import Status, iterate
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
     from jointpmf.fit.likelihood import EMFit
     from jointpmf.marginals.exclusions import Exclusions
     from jointpmf.pmf import JointPMF
-    from jointpmf.solvers.table_cells import TableCells
+    from jointpmf.solvers.table_cells import CellProbabilities, TableCells
 
 _ROWS_OF_EACH = 500
 """Rows of each fit by which it is told how far it is from the average."""
@@ -84,3 +84,26 @@ def cost_of(cells: TableCells, pmf: JointPMF) -> float:
     """Return minus the mean log-likelihood of a row of the tables."""
     expectation = cells.expectation(pmf.rank)
     return -expectation.counts(expectation.stack(Point.of_pmf(pmf)))[1] / cells.total
+
+
+def probabilities_of(cells: TableCells, pmf: JointPMF) -> CellProbabilities:
+    """Return how likely a model holds the cells of tables."""
+    return cells.expectation(pmf.rank).probabilities(Point.of_pmf(pmf))
+
+
+def optimism_of(
+    pmf: JointPMF, drawn: Sequence[TableCells], again: Callable[[TableCells], Solution]
+) -> float:
+    """Return twice what a fit gains over a model on tables of other people, on average."""
+    gains = []
+    for cells in drawn:
+        found = again(cells)
+        check_not_stopped(found)
+        gains.append(cost_of(cells, pmf) - cost_of(cells, found.pmf))
+    return 2 * float(np.mean(gains)) if gains else 0.0
+
+
+def check_not_stopped(*solutions: Solution) -> None:
+    """Raise KeyboardInterrupt if someone stopped one of some fits."""
+    if any(solution.status is Status.STOPPED for solution in solutions):
+        raise KeyboardInterrupt

@@ -12,9 +12,8 @@ import numpy as np
 from jointpmf.errors import JointPMFError
 from jointpmf.fit.search import Trials
 from jointpmf.fit.solution import Solution, Start
-from jointpmf.fit.table_points import cost_of, from_point, normalised
+from jointpmf.fit.table_points import check_not_stopped, from_point, normalised, optimism_of
 from jointpmf.point import Point
-from jointpmf.solvers.loop import Status
 from jointpmf.solvers.starts.random import mixed
 
 if TYPE_CHECKING:
@@ -63,13 +62,13 @@ class RankSearch:
         drawn: list[TableCells] = []
         if self.marginals.is_counted:
             self.tried.append(self._large())
-            _check_not_stopped(self.tried[-1])
-            drawn = self._drawn(self.tried[-1].pmf, _N_DRAWN)
+            check_not_stopped(self.tried[-1])
+            drawn = self.drawn(self.tried[-1].pmf, _N_DRAWN)
         costs, optimisms = [], []
         for rank in (rank for rank in _RANKS if rank <= _largest_rank(self.cells.domain)):
             found = self._of_rank(rank)
             costs.append(np.inf if found is None else found.objective)
-            optimisms.append(0.0 if found is None else self._optimism(rank, found.pmf, drawn))
+            optimisms.append(0.0 if found is None else self.optimism(rank, found.pmf, drawn))
             scores = np.add(costs, optimisms)
             if found is not None and len(scores) - 1 - int(scores.argmin()) >= _PATIENCE:
                 break
@@ -97,10 +96,10 @@ class RankSearch:
         except JointPMFError:
             return None
         self.tried.append(trials.best)
-        _check_not_stopped(*trials.solutions)
+        check_not_stopped(*trials.solutions)
         return trials.best
 
-    def _one_fit(self, rank: int, cells: TableCells) -> Solution:
+    def one_fit(self, rank: int, cells: TableCells) -> Solution:
         """Return the fit from one random start."""
         own = self._with_rank(rank)
         own = replace(own, fit=replace(own.fit, start="random"))
@@ -109,7 +108,7 @@ class RankSearch:
 
     def _large(self) -> Solution:
         """Return one fit of a large rank, from which people can be drawn."""
-        return self._one_fit(min(_DRAWN_RANK, _largest_rank(self.cells.domain)), self.cells)
+        return self.one_fit(min(_DRAWN_RANK, _largest_rank(self.cells.domain)), self.cells)
 
     def _shows_dependence(self, costs: Sequence[float]) -> bool:
         """Tell whether two components gain more than they would if all were independent."""
@@ -118,13 +117,13 @@ class RankSearch:
         independent = Point(np.ones(1), self.cells.marginal[:, None])
         model = from_point(self._with_rank(1).fit, self.cells, independent, Start("given")).pmf
         gains = []
-        for drawn in self._drawn(model, _N_INDEPENDENT):
-            found = [self._one_fit(rank, drawn) for rank in (1, 2)]
-            _check_not_stopped(*found)
+        for drawn in self.drawn(model, _N_INDEPENDENT):
+            found = [self.one_fit(rank, drawn) for rank in (1, 2)]
+            check_not_stopped(*found)
             gains.append(found[0].objective - found[1].objective)
         return costs[0] - costs[1] > max(_CLEAR * max(gains), 1 / self.cells.total)
 
-    def _drawn(self, pmf: JointPMF, times: int) -> list[TableCells]:
+    def drawn(self, pmf: JointPMF, times: int) -> list[TableCells]:
         """Return such tables of other people, drawn from a model some times."""
         tables, found = self.marginals.measurements, []
         count = round(max(float(np.nansum(table.n_counted)) for table in tables))
@@ -134,29 +133,23 @@ class RankSearch:
             found.append(self.cells.counted(counted))
         return found
 
-    def _optimism(self, rank: int, pmf: JointPMF, drawn: Sequence[TableCells]) -> float:
+    def optimism(self, rank: int, pmf: JointPMF, drawn: Sequence[TableCells]) -> float:
         """Return how much better a fit looks on its own tables than on those of other people.
 
         Such tables are fitted from here: the fit gains on them as much over the model as it loses
         to it elsewhere (eq. 39). Tables that share people share their noise, so counts that are
         held out of one table are not new to a fit that saw the others.
         """
-        gains, point, fit = [], Point.of_pmf(pmf), self._with_rank(rank).fit
-        for cells in drawn:
+        point, fit = Point.of_pmf(pmf), self._with_rank(rank).fit
+
+        def again(cells: TableCells) -> Solution:
             lifted = mixed(point, cells.marginal, _INTERIOR)
             lifted.factors *= point.factors > 0  # what is impossible stays so
-            found = from_point(fit, cells, normalised(lifted, pmf.domain), Start("given"))
-            _check_not_stopped(found)
-            gains.append(cost_of(cells, pmf) - cost_of(cells, found.pmf))
-        return 2 * float(np.mean(gains)) if gains else 0.0
+            return from_point(fit, cells, normalised(lifted, pmf.domain), Start("given"))
+
+        return optimism_of(pmf, drawn, again)
 
 
 def _largest_rank(domain: Domain) -> int:
     """Return the rank that any joint of a domain has, at most; two are always tried."""
     return max(math.prod(domain.sizes) // max(domain.sizes), 2)
-
-
-def _check_not_stopped(*solutions: Solution) -> None:
-    """Raise KeyboardInterrupt if someone stopped one of some fits."""
-    if any(solution.status is Status.STOPPED for solution in solutions):
-        raise KeyboardInterrupt

@@ -10,6 +10,7 @@ import numpy as np
 
 from jointpmf.components import means_component
 from jointpmf.fit.about import LearnedFrom
+from jointpmf.fit.members import members_of
 from jointpmf.fit.progress import progress_bar
 from jointpmf.judge.smooth_query import question_of
 from jointpmf.judge.spread import Effort, spread_from, starts_of_tables
@@ -88,8 +89,9 @@ def ranges_of(
         return too_large
     if tables is None:
         return Ranges(f"{_OTHERS}; the file does not say which, so that the range is not known.")
-    starts = starts_of_tables(pmf, learned.n_averaged, tables, bool(learned.n_impossible))
-    if not starts.are_blocks:
+    members = members_of(pmf, learned.n_averaged)
+    starts = starts_of_tables(pmf, members, tables, bool(learned.n_impossible))
+    if len(members) + len(pmf.trait_models) != learned.n_averaged:
         return Ranges(f"{_OTHERS}; the file does not hold them, so that the range is not known.")
     if not starts.is_small:
         return too_large

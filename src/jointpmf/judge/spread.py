@@ -134,13 +134,15 @@ def _starts_of(solution: Solution) -> tuple[Starts, str]:
     pmf, known = solution.pmf, solution.marginals
     if known is not None:
         impossible = bool(known.impossible)
-        return starts_of_tables(pmf, solution.n_averaged, known.measurements, impossible), "cells"
+        members = members_of(pmf, solution.n_averaged)
+        return starts_of_tables(pmf, members, known.measurements, impossible), "cells"
     if solution.reopen is None:
         raise JointPMFError("a spread needs the tables or the rows of the fit, which are gone")
     with solution.reopen() as source:
         if not isinstance(source, Table):
             raise JointPMFError("the spread of a fit to rows needs them in memory")
-        return Starts(pmf, solution.n_averaged, RowValley(source, Point.of_pmf(pmf))), "rows"
+        members = members_of(pmf, solution.n_averaged)
+        return Starts(pmf, members, RowValley(source, Point.of_pmf(pmf))), "rows"
 
 
 def is_seen(valley: Valley, pmf: JointPMF) -> bool:
@@ -202,8 +204,8 @@ class Starts:
     ----------
     pmf : JointPMF
         What the answer is of.
-    n_averaged : int
-        How many fits it is the average of; their components are side by side.
+    members : sequence of JointPMF
+        The fits that it is the average of.
     valley : Valley
         The models that fit as well as `pmf`.
     keeps_zeros : bool
@@ -211,14 +213,14 @@ class Starts:
     """
 
     pmf: JointPMF
-    n_averaged: int
+    members: Sequence[JointPMF]
     valley: Valley
     keeps_zeros: bool = False
 
     def found(self, effort: Effort, generator: np.random.Generator) -> list[Start]:
         """Return models that fit as well, each in its valley."""
         valley = self.valley
-        members = [Point.of_pmf(member) for member in members_of(self.pmf, self.n_averaged)]
+        members = [Point.of_pmf(member) for member in self.members]
         allowed = max(valley.misfit(valley.gaps(member)) for member in members)
         n_old = max(effort.n_starts - effort.n_starts // _FRESH, 1)
         which = np.unique(np.linspace(0, len(members) - 1, n_old).round().astype(int))
@@ -231,7 +233,7 @@ class Starts:
     @property
     def rank(self) -> int:
         """Number of components of one fit."""
-        return members_of(self.pmf, self.n_averaged)[0].rank
+        return self.members[0].rank
 
     @property
     def size(self) -> int:
@@ -246,11 +248,6 @@ class Starts:
     @property
     def _n_parameters(self) -> int:
         return self.rank * (1 + sum(self.pmf.domain.sizes))
-
-    @property
-    def are_blocks(self) -> bool:
-        """Whether the components are those of the fits side by side, each with an equal share."""
-        return len(members_of(self.pmf, self.n_averaged)) == self.n_averaged
 
     def _fresh(self, count: int, generator: np.random.Generator) -> list[Point]:
         """Return new fits, from random starts."""
@@ -295,11 +292,11 @@ class Starts:
 
 
 def starts_of_tables(
-    pmf: JointPMF, n_averaged: int, tables: Sequence[Measurement], keeps_zeros: bool
+    pmf: JointPMF, members: Sequence[JointPMF], tables: Sequence[Measurement], keeps_zeros: bool
 ) -> Starts:
     """Return where walks begin among the models that predict the same tables.
 
     Which cells there are matters, not what is in them.
     """
     valley = TableValley(pmf.domain, tables, Point.of_pmf(pmf), _SAME_CELL)
-    return Starts(pmf, n_averaged, valley, keeps_zeros)
+    return Starts(pmf, members, valley, keeps_zeros)

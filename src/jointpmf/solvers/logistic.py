@@ -121,7 +121,7 @@ class Regression:
     def stepped(self, intercepts: np.ndarray, coefficients: np.ndarray) -> tuple:
         """Return intercepts and coefficients after one damped Newton step."""
         columns, value = self._at(intercepts, coefficients)
-        pulls = self._gradient(columns, intercepts, coefficients)
+        pulls = self.pulls(columns, intercepts, coefficients)
         is_ordered = len(coefficients) < len(intercepts)  # its scores are shared by all levels
         is_coupled = is_ordered or coefficients.size + len(intercepts) <= _MOST_COUPLED
         ahead = (self._newton if is_coupled else self._by_level)(columns, *pulls)
@@ -142,9 +142,10 @@ class Regression:
         value -= (self.ridges * coefficients**2).sum() / 2
         return columns, float(value - self.anchor * ((intercepts - self.anchors) ** 2).sum() / 2)
 
-    def _gradient(
+    def pulls(
         self, columns: np.ndarray, intercepts: np.ndarray, coefficients: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
+        """Return how the value changes with the intercepts and with the coefficients."""
         expected = self.totals * (self.scores.T @ columns)
         of_coefficients = (self.sums - expected) @ self.features - self.ridges * coefficients
         of_intercepts = self.counts - columns @ self.totals
@@ -152,9 +153,16 @@ class Regression:
 
     def _newton(self, columns: np.ndarray, of_levels: np.ndarray, of_scores: np.ndarray) -> tuple:
         """Return the Newton direction, with the whole curvature (eq. 76)."""
-        n_levels, (n_scores, n_features) = len(of_levels), of_scores.shape
+        factored = cho_factor(self.curvature(columns), overwrite_a=True, check_finite=False)
+        pull = np.concatenate([of_levels, of_scores.ravel()])
+        found = cho_solve(factored, pull, check_finite=False)
+        return found[: len(of_levels)], found[len(of_levels) :].reshape(of_scores.shape)
+
+    def curvature(self, columns: np.ndarray) -> np.ndarray:
+        """Return how the pull changes with intercepts and coefficients: its upper triangle."""
+        n_levels, n_scores, n_features = *self.scores.shape, self.features.shape[1]
         weighted, means = self.totals * columns, self.scores.T @ columns
-        size = n_levels + of_scores.size
+        size = n_levels + n_scores * n_features
         curvature = np.zeros((size, size))
         curvature[:n_levels, :n_levels] = -weighted @ columns.T
         curvature[np.arange(n_levels), np.arange(n_levels)] += weighted.sum(axis=1) + self.anchor
@@ -169,21 +177,23 @@ class Regression:
                 curvature[n_levels + s * n_features : n_levels + (s + 1) * n_features, rows] = block
         places = np.arange(n_levels, size)
         curvature[places, places] += self.ridges.ravel()
-        pull = np.concatenate([of_levels, of_scores.ravel()])
-        factored = cho_factor(curvature, lower=False, overwrite_a=True, check_finite=False)
-        found = cho_solve(factored, pull, check_finite=False)
-        return found[:n_levels], found[n_levels:].reshape(of_scores.shape)
+        return curvature
 
     def _by_level(self, columns: np.ndarray, of_levels: np.ndarray, of_scores: np.ndarray) -> tuple:
         """Return a direction in which each level moves by itself.
 
         Its curvature is at least that of all levels together, so the step is safe, and shorter.
         """
-        ahead_levels, ahead_scores = np.empty_like(of_levels), np.empty_like(of_scores)
+        pulls = np.column_stack([of_levels, of_scores])
+        found = np.linalg.solve(self.level_curvatures(columns), pulls[:, :, None])[:, :, 0]
+        return found[:, 0], found[:, 1:]
+
+    def level_curvatures(self, columns: np.ndarray) -> np.ndarray:
+        """Return the curvature of each level by itself, of its intercept and coefficients."""
+        found = []
         for i, column in enumerate(columns):
             design = np.hstack([np.ones((len(column), 1)), self.scores[i, i] * self.features])
             curvature = (design * (self.totals * column)[:, None]).T @ design
             curvature[np.diag_indices_from(curvature)] += [self.anchor, *self.ridges[i]]
-            found = np.linalg.solve(curvature, [of_levels[i], *of_scores[i]])
-            ahead_levels[i], ahead_scores[i] = found[0], found[1:]
-        return ahead_levels, ahead_scores
+            found.append(curvature)
+        return np.stack(found)

@@ -44,6 +44,16 @@ class _Cells(NamedTuple):
     most: np.ndarray
 
 
+class CellProbabilities(NamedTuple):
+    """How likely models hold the cells of tables: one line per cell, or one column per model."""
+
+    known: np.ndarray
+    noisy: np.ndarray
+    hidden: np.ndarray
+    bases: np.ndarray
+    """Of the slices: what all their cells lie in."""
+
+
 class _Stacked:
     """Where levels, and sums over sets of levels, are in the stack that the E-step reads."""
 
@@ -205,11 +215,7 @@ class CellExpectation(Stacks):
 
     def counts(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
         """Return how often each level is expected with each component, and Σ log-likelihood."""
-        cells = self.cells
-        whole = aligned_zeros(len(stack) + cells.sums.shape[0], stack.shape[1])
-        whole[: self.n_levels], whole[-1] = stack[:-1], stack[-1]
-        if cells.sums.shape[0]:
-            whole[self.n_levels : -1] = cells.sums @ stack[:-1]
+        cells, whole = self.cells, self._whole(stack)
         counts, log_likelihood = self._known.counts(whole)
         base = np.ones(len(cells.n_shown))
         if cells.has_parts:
@@ -225,6 +231,21 @@ class CellExpectation(Stacks):
         if cells.has_parts:
             log_likelihood += self._add_parts(whole, counts, base, n_shown)
         return self._folded(counts, whole), log_likelihood
+
+    def probabilities(self, point: Point) -> CellProbabilities:
+        """Return what a model holds for likely, of all that the tables tell."""
+        whole = self._whole(self.stack(point))
+        parts = self._known, self._noisy, self._hidden, self._bases
+        return CellProbabilities(*(np.exp(part.log_likelihoods(whole)) for part in parts))
+
+    def _whole(self, stack: np.ndarray) -> np.ndarray:
+        """Return a stack in which sums over sets of levels follow the levels."""
+        sums = self.cells.sums
+        whole = aligned_zeros(len(stack) + sums.shape[0], stack.shape[1])
+        whole[: self.n_levels], whole[-1] = stack[:-1], stack[-1]
+        if sums.shape[0]:
+            whole[self.n_levels : -1] = sums @ stack[:-1]
+        return whole
 
     def _add_parts(
         self, whole: np.ndarray, counts: np.ndarray, base: np.ndarray, n_shown: np.ndarray

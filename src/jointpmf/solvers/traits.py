@@ -7,7 +7,7 @@ the likelihood, less what the ridge takes from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -112,7 +112,7 @@ class TraitEM:
     def _moved(self, model: TraitModel, sums: Sums) -> TraitModel:
         """Return the model after one Newton step of each variable."""
         intercepts, coefficients = model.intercepts.copy(), model.coefficients.copy()
-        moved = replace(model, intercepts=intercepts, coefficients=coefficients)
+        moved = model.moved(intercepts, coefficients)
         sizes = np.array(model.domain.sizes)
         binary = np.flatnonzero(sizes == 2)
         larger = np.flatnonzero(sizes > 2).tolist()
@@ -124,9 +124,15 @@ class TraitEM:
 
     def _move(self, n: int, model: TraitModel, sums: Sums, moved: TraitModel) -> None:
         """Move one variable, in place."""
-        levels = slice(*model.domain.offsets[n : n + 2])
-        scores = slice(*model.scores.offsets[n : n + 2])
-        regression = Regression(
+        levels, scores = model.places(n)
+        here = model.intercepts[levels], model.coefficients[scores]
+        there = self.regression(n, model, sums).stepped(*here)
+        moved.intercepts[levels], moved.coefficients[scores] = there
+
+    def regression(self, n: int, model: TraitModel, sums: Sums) -> Regression:
+        """Return what the sums say of one variable."""
+        levels, scores = model.places(n)
+        return Regression(
             model.scores.all[n],
             model.features,
             sums.scores[scores],
@@ -136,8 +142,6 @@ class TraitEM:
             self._ridge.intercepts,
             self._begin.intercepts[levels],
         )
-        here = model.intercepts[levels], model.coefficients[scores]
-        moved.intercepts[levels], moved.coefficients[scores] = regression.stepped(*here)
 
     def _move_binary(
         self, which: np.ndarray, model: TraitModel, sums: Sums, moved: TraitModel
