@@ -1,4 +1,4 @@
-"""A model that predicts cells from the rest of their rows: several kinds of fits, the best averaged.
+"""A model that predicts cells from the rest of their rows: the best of several kinds of fits.
 
 Some cells are hidden. Fits are of free components that begin at rows, of several ranks, and where
 variables have an order also of components in a space of traits. The kind that predicts the hidden
@@ -22,7 +22,7 @@ from jointpmf.fit.trait_search import TraitClimb, TraitKind
 from jointpmf.fit.traits import TraitFit
 from jointpmf.mixing import average
 from jointpmf.pmf import JointPMF
-from jointpmf.point import Point
+from jointpmf.point import Point, columns_of_one
 from jointpmf.rows.table import mean_log_likelihood
 from jointpmf.solvers.held_out import Answers, HeldOutCells
 from jointpmf.solvers.loop import Status
@@ -55,6 +55,9 @@ _MAX_RANK = 8192
 
 _MOST_NUMBERS = 2e7
 """Levels times points beyond which there are no more points."""
+
+_LIFT = 1e-4
+"""Part of the marginals that is mixed into free components with levels that cannot happen."""
 
 _SCREEN_ITER, _TRAIT_ITER = 15, 40
 """Iterations of a fit of traits while spaces are compared, and in the end."""
@@ -174,7 +177,7 @@ class _CellSearch:
         loop = in_stage(self.fit.loop, str(kind))
         if isinstance(kind, _RowKind):
             fit = replace(self.fit, rank=kind.rank, loop=loop)
-            return self._answered(fit.run(self.table, generator, self.cells))
+            return self._answered(self._lifted(fit.run(self.table, generator, self.cells)))
         most = _TRAIT_ITER if kind.is_final else _SCREEN_ITER
         loop = replace(loop, max_iter=min(loop.max_iter, most))
         traits = TraitFit(self.kinds.step_points, kind.traits, loop)
@@ -189,6 +192,15 @@ class _CellSearch:
         more = model.at(model.space.redrawn(n_points, seed))
         pmf = JointPMF.at(more.point(), more.domain)
         return self._answered(replace(solution, pmf=pmf, trait_models=(more,)))
+
+    def _lifted(self, solution: Solution) -> Solution:
+        """Return a fit under which all levels may happen: a start at rows excludes some."""
+        if not self.fit.smoothing or all(factor.all() for factor in solution.pmf.factors):
+            return solution
+        domain, point = self.table.domain, Point.of_pmf(solution.pmf)
+        prior = self.fit.pseudo_counts(domain, self.table.rows.marginal)
+        factors = (1 - _LIFT) * point.factors + _LIFT * columns_of_one(prior, domain)
+        return replace(solution, pmf=JointPMF.at(Point(point.weights, factors), domain))
 
     def _answered(self, solution: Solution) -> Solution:
         """Return a solution with what it costs, and note what it says about hidden cells."""

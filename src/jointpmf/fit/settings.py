@@ -88,9 +88,6 @@ class Likelihood:
     towards : {"uniform", "marginal"}, optional
         Where smoothing pulls the columns: to all levels alike, or to how each variable is
         distributed. By default uniform for a given rank, and marginal with `rank="auto"`.
-    bandwidth : float
-        How far expected counts spread to neighbouring levels, in levels, for variables with
-        increasing values: neighbours are then alike within a component. Try 0.5; 0 is off.
     target : str, optional
         With `rank="auto"`: the variable that will be predicted; its cells are held out and
         predicted from the rest of their rows.
@@ -111,7 +108,6 @@ class Likelihood:
 
     smoothing: float | None = None
     towards: str | None = None
-    bandwidth: float = 0.0
     target: str | None = None
     emphasis: int | None = None
     traits: Any = None
@@ -119,15 +115,12 @@ class Likelihood:
     def __post_init__(self) -> None:
         if self.traits is not None and not isinstance(self.traits, Traits):
             object.__setattr__(self, "traits", Traits(self.traits))
-        if self.traits is not None and (self.smoothing is not None or self.bandwidth):
-            raise JointPMFError(
-                "smoothing and bandwidth are of free components: traits have a ridge"
-            )
+        if self.traits is not None and self.smoothing is not None:
+            raise JointPMFError("smoothing is of free components: traits have a ridge")
         if self.smoothing is not None:
             object.__setattr__(self, "smoothing", at_least_zero(self.smoothing, "smoothing"))
         if self.towards is not None:
             one_of(self.towards, ("uniform", "marginal"), "towards")
-        object.__setattr__(self, "bandwidth", at_least_zero(self.bandwidth, "bandwidth"))
         if self.emphasis is not None:
             whole_number(self.emphasis, "emphasis", 1)
 
@@ -306,7 +299,7 @@ class Kinds:
     row_ranks: tuple[int, ...] = (10, 20, 40, 80)
     cell_traits: Traits | None = field(default_factory=lambda: _STRAIGHT)
     curved: Traits | None = field(default_factory=lambda: _CURVED)
-    cell_points: tuple[int, ...] = (2048, 4096, 8192)
+    cell_points: tuple[int, ...] = (2048, 8192)
     step_points: int = 1024
 
 
@@ -318,9 +311,8 @@ class Search:
     ----------
     start : str or JointPMF
         "auto": several kinds of starts, until the best optimum was found again. For rows also
-        "rows" (components at single rows), "factors" (along the factors of a factor model of the
-        values) and "random"; for marginals "algebraic" (in closed form from triples) and "random";
-        or a model.
+        "rows" (components at single rows) and "random"; for marginals "algebraic" (in closed form
+        from triples) and "random"; or a model.
     n_starts : int, optional
         From how many starts to fit; the best fit is returned. By default from as many as it takes
         to find the best optimum again, and once if `start` is not "auto".

@@ -80,9 +80,7 @@ class TraitFit:
         best = stages[-1]
         return self._solution(stages, model, point if best.point.made_of else best.point)
 
-    def redrawn(
-        self, table: Table, generator: np.random.Generator, n_points: int
-    ) -> Solution:
+    def redrawn(self, table: Table, generator: np.random.Generator, n_points: int) -> Solution:
         """Return the fit whose points are others in every step, and in the end this many others.
 
         Its coefficients fit the space, and not where a few points happen to lie (eq. 80).

@@ -158,10 +158,7 @@ class HeldOutCells:
             posterior, logs = posterior_of_rows(rows, point.weights, point.factors)
             cells = slice(*np.searchsorted(self._row, (begin, end)))
             own = self._row[cells] - begin
-            if self.scoring == "error":
-                said[cells] = (posterior @ answers.T)[own, which[cells]]
-            else:
-                said[cells] = np.einsum("cf,cf->c", posterior[own], answers[which[cells]])
+            said[cells] = np.einsum("cf,cf->c", posterior[own], answers[which[cells]])
             log_given[cells] = logs[own]
 
         per_row = -(-len(self) // max(self._visible.n_rows, 1))
