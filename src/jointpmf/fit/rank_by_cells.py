@@ -59,7 +59,7 @@ _MOST_NUMBERS = 2e7
 _LIFT = 1e-4
 """Part of the marginals that is mixed into free components with levels that cannot happen."""
 
-_SCREEN_ITER, _TRAIT_ITER = 15, 40
+_SCREEN_ITER, _TRAIT_ITER = 10, 30
 """Iterations of a fit of traits while spaces are compared, and in the end."""
 
 _MOVES = (("count", (2.0, 0.5)), ("ridge", (1 / 3, 3.0)), ("widths", (0.03,)), ("count", (1.5,)))
@@ -190,8 +190,8 @@ class _CellSearch:
         solution = self.trials.of(kind)[0]
         (model,) = solution.trait_models
         more = model.at(model.space.redrawn(n_points, seed))
-        pmf = JointPMF.at(more.point(), more.domain)
-        return self._answered(replace(solution, pmf=pmf, trait_models=(more,)))
+        pmf = JointPMF.at(more.point(), more.domain, trait_models=(more,))
+        return self._answered(replace(solution, pmf=pmf))
 
     def _lifted(self, solution: Solution) -> Solution:
         """Return a fit under which all levels may happen: a start at rows excludes some."""
@@ -247,7 +247,6 @@ class _CellSearch:
             ),
             n_averaged=len(fits),
             settings=self._settings(chosen[0]),
-            trait_models=tuple(model for fit in fits for model in fit.trait_models),
         )
 
     def _settings(self, kind: Kind) -> Likelihood:

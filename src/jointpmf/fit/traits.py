@@ -83,7 +83,7 @@ class TraitFit:
     def redrawn(self, table: Table, generator: np.random.Generator, n_points: int) -> Solution:
         """Return the fit whose points are others in every step, and in the end this many others.
 
-        Its coefficients fit the space, and not where a few points happen to lie (eq. 80).
+        Its coefficients fit the space, and not where a few points happen to lie (eq. 25).
         """
         begin = self._begin(table, generator)
         ridge, seed = _ridge_of(self.traits), int(generator.integers(2**63))

@@ -164,7 +164,7 @@ class TraitEM:
 
 
 class RedrawnEM(TraitEM):
-    """EM whose points are others in every step (docs/math.md, eq. 80).
+    """EM whose points are others in every step (docs/math.md, eq. 25).
 
     Few fixed points are far between where there are many traits, and coefficients would adapt to
     where they lie.
