@@ -58,8 +58,8 @@ def surprising(model: Any, split: Split) -> list[Tried]:
 
 
 METHODS: dict[str, Callable[[Split], list[Tried]]] = {
-    "likelihood, one fit": lambda split: list(ratings.METHODS["+ neighbours"](split)),
-    "likelihood, six fits": lambda split: list(ratings.METHODS["+ both"](split)),
+    "likelihood, one fit": lambda split: list(ratings.METHODS["+ noise floor"](split)),
+    "likelihood, six fits": lambda split: list(ratings.METHODS["+ averaging"](split)),
     "fit_rows(ratings)": lambda split: list(ratings.cells(split)),
     "BMF": lambda split: list(ratings.factorization(split, max_epochs=160)),
     "BaselineOnly": lambda split: surprising(BaselineOnly(verbose=False), split),

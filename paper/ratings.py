@@ -58,7 +58,6 @@ PATIENCE = 5
 
 PLAIN = jp.Likelihood()
 FLOOR = jp.Likelihood(smoothing=0.01, towards="marginal")
-NEIGHBOURS = jp.Likelihood(smoothing=0.01, towards="marginal", bandwidth=0.6)
 ONCE, AVERAGED = jp.Search(start="rows"), jp.Search(start="rows", n_average=6)
 
 
@@ -360,12 +359,7 @@ METHODS: dict[str, Method] = {
     "BMF": factorization,
     "to convergence": to_the_end,
     "+ noise floor": partial(likelihood, SOME_RANKS, FLOOR, ONCE),
-    "+ neighbours": partial(likelihood, SOME_RANKS, NEIGHBOURS, ONCE),
     "+ averaging": partial(likelihood, SOME_RANKS, FLOOR, AVERAGED),
-    "+ both": partial(likelihood, SOME_RANKS, NEIGHBOURS, AVERAGED),
-    "along factors": partial(
-        likelihood, (16, 64, 256), NEIGHBOURS, jp.Search(start="factors", n_average=6)
-    ),
 }
 
 

@@ -51,20 +51,16 @@ ABLATION = {
     "to convergence": "likelihood, one fit, run to convergence",
     "maximum likelihood": "stopped at the best validation iterate",
     "+ noise floor": "and a noise floor: smoothing 0.01 towards the marginals",
-    "+ neighbours": "and neighbouring levels alike: bandwidth 0.6",
     "+ averaging": "noise floor and the average of six fits",
-    "+ both": "noise floor, neighbouring levels alike, the average of six fits",
-    "along factors": "the same begun along factors, at ranks 16, 64 and 256",
-    "likelihood, averaged": "`fit_rows(ratings)`: all of it, as the validation part says",
+    "likelihood, averaged": "`fit_rows(ratings)`: these, or traits, as the validation part says",
     "CP (triples)": "triples by least squares, as the paper",
     "coupled, by counts": "triples weighted by their counts",
     "coupled, default": "the same from the closed form, with second-order steps",
     "CP (triples), likelihood": "triples by the likelihood of their counts, one fit",
     "CP (triples), likelihood, averaged": "triples by the likelihood of their counts, averaged",
 }
-CURVES = ("CP (pairs)", "CP (triples)", "CP (quadruples)", "maximum likelihood", "+ both")
+CURVES = ("CP (pairs)", "CP (triples)", "CP (quadruples)", "maximum likelihood", "+ averaging")
 LABELS = {
-    "+ both": "+ neighbours, averaging",
     "likelihood, averaged": "likelihood, averaged (rank auto)",
 }
 SURE = 0.8

@@ -389,7 +389,6 @@ def elsewhere(source=None, **options):
     ("validation", lambda: elsewhere(validation=0.5), "validation does not apply to rows that"),
     ("n_starts", lambda: elsewhere(n_starts=2), "n_starts does not apply to rows that"),
     ("n_average", lambda: elsewhere(n_average=2), "n_average does not apply to rows that"),
-    ("bandwidth", lambda: elsewhere(bandwidth=1.0), "bandwidth does not apply to rows that"),
     ("sample weights", lambda: elsewhere(sample_weight=[1] * 3), "sample_weight does not apply to"),
     ("bins", lambda: elsewhere(bins=3, domain=None), "bins does not apply to batches"),
     ("once", lambda: elsewhere(iter([ROWS]), validation=0.5), "rows that come once: leave it out"),

@@ -174,7 +174,7 @@ def test_the_best_iterate_is_kept(split):
 COUNTED = "CP (triples), likelihood, averaged"
 
 
-@pytest.mark.parametrize("method", ["CP (pairs)", "maximum likelihood", "along factors", COUNTED])
+@pytest.mark.parametrize("method", ["CP (pairs)", "maximum likelihood", "+ averaging", COUNTED])
 def test_methods_beat_the_global_average(split, method):
     tried = list(ratings.METHODS[method](split))
     (average,) = ratings.averages("global", split)

@@ -57,16 +57,17 @@ class Space(NamedTuple):
         >>> space.points.shape, space.features.shape
         ((64, 2), (64, 7))
         """
-        from scipy.stats import qmc  # takes longer to load than all the rest together
-
         whole_number(n_points, "the number of points", 1)
         whole_number(n_traits, "the number of traits", 1)
         generator = np.random.default_rng(0) if generator is None else generator
-        sobol = qmc.Sobol(n_traits, scramble=True, rng=generator)
-        uniform = sobol.random_base2(int(np.ceil(np.log2(n_points))))[:n_points]
+        points = _normal_points(n_points, n_traits, generator)
         directions = pace * generator.normal(size=(n_traits, n_waves))
         phases = generator.uniform(0, 2 * np.pi, n_waves)
-        return cls(ndtri(uniform.clip(_TAIL, 1 - _TAIL)), directions, phases)
+        return cls(points, directions, phases)
+
+    def redrawn(self, n_points: int, *seed: int) -> np.ndarray:
+        """Return other points, which the seed decides."""
+        return _normal_points(n_points, self.n_traits, np.random.default_rng(seed))
 
     @property
     def n_traits(self) -> int:
@@ -83,6 +84,15 @@ class Space(NamedTuple):
     def taken(self, which: np.ndarray) -> Space:
         """Return some of the points, with the same waves."""
         return self._replace(points=self.points[which])
+
+
+def _normal_points(n_points: int, n_traits: int, generator: np.random.Generator) -> np.ndarray:
+    """Return points that fill a standard normal evenly."""
+    from scipy.stats import qmc  # takes longer to load than all the rest together
+
+    sobol = qmc.Sobol(n_traits, scramble=True, rng=generator)
+    uniform = sobol.random_base2(int(np.ceil(np.log2(n_points))))[:n_points]
+    return ndtri(uniform.clip(_TAIL, 1 - _TAIL))
 
 
 @dataclass(frozen=True)

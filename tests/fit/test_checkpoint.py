@@ -83,9 +83,7 @@ def misfit(pmf):
     return -float(pmf.log_probability(OTHER_ROWS).mean())
 
 
-FEW_KINDS = Kinds(
-    row_ranks=(4,), factor_ranks=(8,), row_bandwidths=(0.6, 0.0), factor_bandwidths=(0.4,)
-)
+FEW_KINDS = Kinds(row_ranks=(4,), cell_points=(8, 16), step_points=8)
 SMALL = Effort(most_starts=2, patience=2, sample_rows=100, step_rows=50, block_bytes=2000)
 
 FITS = {
@@ -97,8 +95,6 @@ FITS = {
     "validation by rows": rows_fit(start="random", validation=0.2, tol=0.0),
     "validation by other rows": rows_fit(start="rows", validation=OTHER_ROWS),
     "validation by cells": rows_fit(start="rows", validation=HIDDEN, scoring="error"),
-    "bandwidth": rows_fit(start="rows", bandwidth=0.5),
-    "bandwidth and validation": rows_fit(start="factors", bandwidth=0.5, validation=0.2),
     "several starts": rows_fit(n_starts=3, start="random"),
     "an average": rows_fit(n_average=3, validation=0.2, smoothing=0.5),
     "counted triples": rows_fit(objective="marginals"),
@@ -405,7 +401,6 @@ class TestAnotherFit:
             ({"start": TRUTH}, r"search\.start: not the same"),
             ({"smoothing": 0.5}, r"objective\.smoothing: None, not 0\.5"),
             ({"towards": "marginal"}, r"objective\.towards: None, not 'marginal'"),
-            ({"bandwidth": 1.0}, r"objective\.bandwidth: 0\.0, not 1\.0"),
             ({"n_starts": 2}, r"search\.n_starts: None, not 2"),
             ({"n_average": 2}, r"search\.n_average: None, not 2"),
             ({"effort": SMALL}, r"search\.effort\.most_starts: 12, not 2; "),

@@ -82,10 +82,7 @@ class TestPaths:
             fit(jp.Files(path, only=["z"]))
 
     def test_the_rank_can_be_found_by_rows_and_by_cells(self, path):
-        kinds = Kinds(
-            ranks=(1, 2), row_ranks=(2,), factor_ranks=(4,), row_bandwidths=(0.0,),
-            factor_bandwidths=(0.4,),
-        )  # fmt: skip
+        kinds = Kinds(ranks=(1, 2), row_ranks=(2,), cell_points=(8,), step_points=8)
         for validation in (None, 0.2, jp.HiddenCells(0.1)):
             options = {"rank": "auto", "validation": validation, "kinds": kinds, "n_average": 2}
             assert_same_bits(fit(path, **options).pmf, fit(TABLE, **options).pmf)
@@ -133,7 +130,7 @@ class TestLittleMemory:
 
     @pytest.mark.parametrize("validation", [0.2, WHOLE[:50], jp.HiddenCells(0.1), misfit])
     def test_the_rank_is_found_by_whatever_is_asked(self, path, validation):
-        kinds = Kinds(ranks=(1, 2), row_ranks=(2,), factor_ranks=(4,), factor_bandwidths=(0.4,))
+        kinds = Kinds(ranks=(1, 2), row_ranks=(2,), cell_points=(8,), step_points=8)
         found = fit(path, "auto", validation=validation, effort=SMALL, kinds=kinds, n_average=2)
         assert found.status is jp.Status.VALIDATED
         assert found.source.n_sampled < 200

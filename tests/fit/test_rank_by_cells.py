@@ -16,6 +16,7 @@ from jointpmf.data.ratings import Ratings
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.settings import Kinds
 from jointpmf.solvers.held_out import HeldOutCells
+from jointpmf.traits import columns_of
 from support.feasibility import feasible
 
 NAMES = ("Alien", "Brazil", "Casino", "Dune", "Eraserhead")
@@ -37,12 +38,7 @@ HIDDEN = np.random.default_rng(7).random(ROWS.shape) < 0.15
 CODES = jp.Codes(FILMS, ROWS)
 
 
-FEW = Kinds(
-    row_ranks=(4, 8),
-    factor_ranks=(16,),
-    row_bandwidths=(0.6, 0.0),
-    factor_bandwidths=(0.4, 0.0),
-)
+FEW = Kinds(row_ranks=(4, 8), cell_points=(64, 128), step_points=64)
 """Few and small kinds, where all of them would only take their time."""
 
 N_TRIED = 2
@@ -133,34 +129,11 @@ class TestPrediction:
             losses_of(pmf, whole, tested)[:2].mean(axis=1) for pmf in (found, independent)
         )
         assert np.sqrt(ours[1]) < 0.75 * np.sqrt(theirs[1])
-        assert -ours[0] < -theirs[0] - 0.3
-
-    def test_a_blend_predicts_as_well_as_the_best_of_its_parts(self):
-        costs = []
-        for blends in (0.0,), (1.0,), (0.0, 0.25, 0.5, 0.75, 1.0):
-            kinds = replace(FEW, blends=blends, powers=(1.0,))
-            costs.append(fit(validation=HIDDEN, kinds=kinds).validation)
-        *parts, whole = costs
-        assert parts[0] != parts[1]
-        assert whole <= min(parts)
-
-    def test_a_part_of_nothing_is_left_out(self):
-        for part, start in (0.0, "rows"), (1.0, "factors"):
-            solution = fit(validation=HIDDEN, kinds=replace(FEW, blends=(part,)))
-            assert solution.start.kind == start
-            assert solution.n_averaged == 3
-            assert solution.pmf.weights.min() > 0 or start == "rows"
+        assert -ours[0] < -theirs[0] - 0.25
 
     def test_hidden_cells_have_no_influence_but_by_what_they_choose(self):
-        """With one kind and one blend, and no iterations, they choose nothing."""
-        kinds = Kinds(
-            row_ranks=(4,),
-            factor_ranks=(16,),
-            row_bandwidths=(0.6,),
-            factor_bandwidths=(0.4,),
-            blends=(0.5,),
-            powers=(1.0,),
-        )
+        """With one rank and no iterations they choose nothing."""
+        kinds = replace(FEW, row_ranks=(4,), cell_traits=None)
         other = jp.Codes(FILMS, np.where(HIDDEN, 0, ROWS))
         options = {"validation": HIDDEN, "kinds": kinds, "max_iter": 0}
         first, second = (fit(codes, **options) for codes in (CODES, other))
@@ -171,30 +144,34 @@ class TestPrediction:
 class TestRecord:
     def test_all_fits_are_recorded(self):
         solution = default_fit()
-        kinds = [restart.start for restart in solution.restarts]
-        assert {kind.split(",")[0] for kind in kinds} == {"rows", "factors"}
-        tried = {
-            *(f"rows, rank {r}, bandwidth {h:g}" for r in FEW.row_ranks for h in (0.6, 0)),
-            *(f"factors, rank {r}, bandwidth {h:g}" for r in FEW.factor_ranks for h in (0.4, 0)),
-        }
-        assert set(kinds) <= tried
+        starts = [restart.start for restart in solution.restarts]
+        assert starts[:4] == ["rows, rank 4"] * 2 + ["rows, rank 8"] * 2
+        assert starts[4] == "5 traits, ridge 3, 64 points"
+        assert any("waves" in start for start in starts)
         for restart in solution.restarts:
             assert np.isfinite([restart.objective, restart.validation]).all()
             assert restart.status in (jp.Status.VALIDATED, jp.Status.CONVERGED, jp.Status.MAX_ITER)
-        assert "rows, rank 4, bandwidth 0.6" in kinds
-        assert any(kind.endswith("bandwidth 0") for kind in kinds)
 
     @pytest.mark.parametrize("n_average", [1, 2, 5])
-    def test_as_many_fits_of_the_best_kinds_are_averaged_as_asked(self, n_average):
-        solution = fit(n_average=n_average, kinds=replace(FEW, row_ranks=(4,)))
-        ranks = [{"rows": 4, "factors": 16}[start] for start in solution.start.kind.split(" and ")]
-        assert solution.n_averaged == n_average * len(ranks)
-        assert solution.pmf.rank == n_average * sum(ranks)
+    def test_as_many_fits_of_the_best_kind_are_averaged_as_asked(self, n_average):
+        free = replace(FEW, row_ranks=(4,), cell_traits=None)
+        solution = fit(n_average=n_average, kinds=free)
+        assert (solution.n_averaged, solution.pmf.rank) == (n_average, 4 * n_average)
+        traits = fit(validation=HIDDEN, n_average=n_average, kinds=replace(FEW, curved=None))
+        assert traits.start.kind == "traits"
+        assert traits.n_averaged == len(traits.trait_models) == n_average
+        assert traits.pmf.rank == n_average * len(traits.trait_models[0].space.points)
 
-    def test_without_order_there_are_no_factors_and_no_bandwidths(self):
+    def test_the_model_is_that_of_its_traits(self):
+        solution = fit(validation=HIDDEN, n_average=1, kinds=replace(FEW, curved=None))
+        (model,) = solution.trait_models
+        for n, factor in enumerate(solution.pmf.factors):
+            np.testing.assert_allclose(factor, columns_of(model.log_odds(n))[0], rtol=1e-12)
+
+    def test_without_order_there_are_no_traits(self):
         words = jp.Domain([jp.Variable(v.name, tuple("abcde")) for v in FILMS])
         kinds = {restart.start for restart in fit(jp.Codes(words, ROWS), scoring=None).restarts}
-        assert kinds <= {"rows, rank 4, bandwidth 0", "rows, rank 8, bandwidth 0"}
+        assert kinds == {"rows, rank 4", "rows, rank 8"}
 
     def test_the_history_is_that_of_a_fit(self):
         history = default_fit().history
@@ -202,86 +179,56 @@ class TestRecord:
         assert len(history) > 1
 
 
-@pytest.fixture
-def kinds(monkeypatch):
-    """Note the models of every kind of fit, in the order in which they are made."""
-    found, run = {}, EMFit.run
-
-    def noted(fit, *given):
-        solution = run(fit, *given)
-        found.setdefault((fit.start, fit.rank, fit.bandwidth), []).append(solution.pmf)
-        return solution
-
-    monkeypatch.setattr(EMFit, "run", noted)
-    return found
-
-
 class TestSearch:
     RANKS = (1, 2, 4, 8, 16, 32, 64, 96)
 
-    def costs_of(self, kinds, start):
-        """Return what the average of the first fits of each kind costs."""
-        return {
-            kind[1:]: error_of(jp.average(pmfs[:N_TRIED]), CODES, HIDDEN)
-            for kind, pmfs in kinds.items()
-            if kind[0] == start
-        }
+    def test_ranks_grow_until_they_do_not_help(self, monkeypatch):
+        found, run = {}, EMFit.run
 
-    @pytest.mark.parametrize("start", ["rows", "factors"])
-    def test_the_best_kind_of_a_start_is_averaged(self, kinds, start):
-        blends = (float(start == "factors"),)
-        solution = fit(validation=HIDDEN, kinds=replace(FEW, blends=blends))
-        costs = self.costs_of(kinds, start)
-        best = min(costs, key=costs.get)
-        kind = f"{start}, rank {best[0]}, bandwidth {best[1]:g}"
-        assert str(solution.start) == f"{start}: 3 fits from {kind}"
-        assert len(set(costs.values())) == len(costs) > 1
-        expected = jp.average(kinds[start, *best])
+        def noted(fit, *given):
+            solution = run(fit, *given)
+            found.setdefault(fit.rank, []).append(solution.pmf)
+            return solution
+
+        monkeypatch.setattr(EMFit, "run", noted)
+        kinds = replace(FEW, row_ranks=self.RANKS, cell_traits=None)
+        solution = fit(validation=HIDDEN, kinds=kinds)
+        assert 1 < len(found) < len(self.RANKS)
+        assert tuple(found) == self.RANKS[: len(found)]
+        costs = [
+            error_of(jp.average(pmfs[:N_TRIED]), CODES, HIDDEN) for rank, pmfs in found.items()
+        ]
+        best = int(np.argmin(costs))
+        assert best == len(costs) - 1 - 2  # two ranks did not help
+        assert str(solution.start) == f"rows: 3 fits from rows, rank {self.RANKS[best]}"
+        expected = jp.average(found[self.RANKS[best]])
         assert bits_of(solution)[0] == expected.weights.tolist()
 
-    def test_ranks_grow_until_they_do_not_help(self, kinds):
-        fit(validation=HIDDEN, kinds=replace(FEW, row_ranks=self.RANKS))
-        costs = self.costs_of(kinds, "rows")
-        first = FEW.row_bandwidths[0]
-        tried = [rank for rank, bandwidth in costs if bandwidth == first]
-        assert 1 < len(tried) < len(self.RANKS)
-        assert tuple(tried) == self.RANKS[: len(tried)]
-        climbed = [costs[rank, first] for rank in tried]
-        assert int(np.argmin(climbed)) == len(climbed) - 1 - 2  # two ranks did not help
+    def test_traits_are_taken_where_they_predict_better(self):
+        solution = fit(validation=HIDDEN)
+        free = fit(validation=HIDDEN, kinds=replace(FEW, cell_traits=None))
+        assert solution.start.kind == "traits"
+        assert solution.validation < free.validation
 
-    def test_all_bandwidths_are_tried_at_the_best_rank(self, kinds):
-        fit(validation=HIDDEN)
-        tried = {"rows": FEW.row_bandwidths, "factors": FEW.factor_bandwidths}
-        for start, bandwidths in tried.items():
-            costs = self.costs_of(kinds, start)
-            at_first = {k: cost for k, cost in costs.items() if k[1] == bandwidths[0]}
-            best, _ = min(at_first, key=at_first.get)
-            assert {h for rank, h in costs if rank == best} == set(bandwidths)
+    def test_free_components_are_taken_where_they_predict_better(self):
+        """Three kinds of rows, of which no direction in a space tells anything."""
+        generator = np.random.default_rng(0)
+        which = generator.integers(6, size=600)
+        patterns = np.random.default_rng(5).integers(5, size=(6, 5))
+        noise = generator.random((600, 5)) < 0.05
+        rows = np.where(noise, generator.integers(5, size=(600, 5)), patterns[which])
+        solution = fit(jp.Codes(FILMS, rows), scoring="likelihood")
+        assert solution.start.kind == "rows"
 
-
-class TestCalibration:
-    @pytest.mark.parametrize("scoring", ["error", "likelihood"])
-    def test_columns_have_the_power_under_which_hidden_cells_are_likeliest(self, scoring):
-        powers = (0.5, 0.8, 1.0, 1.3)
-        plain, chosen = (
-            fit(validation=HIDDEN, scoring=scoring, kinds=replace(FEW, powers=tried))
-            for tried in ((1.0,), powers)
-        )
-        models = []
-        for power in powers:
-            columns = [factor**power for factor in plain.pmf.factors]
-            factors = [column / column.sum(axis=0) for column in columns]
-            models.append(jp.JointPMF(FILMS, plain.pmf.weights, factors))
-        logs = [losses_of(pmf, CODES, HIDDEN)[0].mean() for pmf in models]
-        best = models[int(np.argmax(logs))]
-        assert np.ptp(logs) > 1e-3
-        for a, b in zip(chosen.pmf.factors, best.factors, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-12)
-        assert chosen.pmf.weights.tolist() == plain.pmf.weights.tolist()
+    def test_straight_and_curved_spaces_are_averaged_where_that_helps(self):
+        both = fit(validation=HIDDEN, n_average=1)
+        straight = fit(validation=HIDDEN, n_average=1, kinds=replace(FEW, curved=None))
+        assert both.validation <= straight.validation
+        assert both.n_averaged in (1, 2)
 
 
 class TestInterrupt:
-    @pytest.mark.parametrize("call", [1, 4, 30, 90])
+    @pytest.mark.parametrize("call", [1, 4, 30])
     def test_ctrl_c_returns_what_there_is(self, monkeypatch, call):
         calls, cost = [], HeldOutCells.cost
 
@@ -295,6 +242,17 @@ class TestInterrupt:
         solution = fit()
         assert solution.restarts[-1].status is jp.Status.STOPPED
         assert solution.status is jp.Status.STOPPED
+        assert feasible(solution.pmf)
+        assert np.isfinite(solution.validation)
+
+    def test_ctrl_c_among_the_traits_returns_what_there_is(self):
+        def interrupt(step, pmf):
+            if "traits" in step.stage and step.iteration == 3:
+                raise KeyboardInterrupt
+
+        solution = fit(validation=HIDDEN, callback=interrupt)
+        assert solution.restarts[-1].start == "5 traits, ridge 3, 64 points"
+        assert solution.status is solution.restarts[-1].status is jp.Status.STOPPED
         assert feasible(solution.pmf)
         assert np.isfinite(solution.validation)
 
@@ -360,7 +318,7 @@ class TestTables:
         table = pl.DataFrame({"a": list("xyzxy") * 20, "b": [1, 2, 3, 1, 2] * 20})
         solution = fit(table, scoring="error")
         assert solution.validation < np.std([1, 2, 3, 1, 2])
-        assert any("factors" in restart.start for restart in solution.restarts)
+        assert any("traits" in restart.start for restart in solution.restarts)
 
     def test_bins_and_a_domain_say_how_to_read_the_table(self):
         table = pl.DataFrame({"age": np.linspace(0, 1, 150), "vote": answers(150)[:, 0]})
@@ -526,7 +484,7 @@ class TestProgress:
         monkeypatch.setenv("COLUMNS", "200")
         fit(verbose=True)
         shown = capsys.readouterr()
-        assert "fitting: factors, rank 16, bandwidth 0.4, iteration " in shown.err
+        assert "fitting: 5 traits, 64 points, iteration " in shown.err
         assert shown.out == ""
 
     def test_it_is_silent_by_default_and_changes_no_bit(self, capsys):
@@ -539,11 +497,11 @@ class TestProgress:
 
         def callback(step, pmf):
             stages.append(step.stage)
-            return "factors" in step.stage
+            return "traits" in step.stage
 
         solution = fit(callback=callback)
-        assert stages[0] == "rows, rank 4, bandwidth 0.6"
-        assert stages[-1] == "factors, rank 16, bandwidth 0.4"
+        assert stages[0] == "rows, rank 4"
+        assert stages[-1] == "5 traits, 64 points"
         assert solution.status is jp.Status.STOPPED
         assert feasible(solution.pmf)
 

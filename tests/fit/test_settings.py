@@ -24,7 +24,6 @@ def test_words_are_settings_with_their_defaults():
     [
         (lambda: jp.Likelihood(smoothing=-1), "smoothing must be a number of at least 0, not -1"),
         (lambda: jp.Likelihood(towards="mean"), "towards must be 'uniform' or 'marginal'"),
-        (lambda: jp.Likelihood(bandwidth=None), "bandwidth must be a number of at least 0"),
         (lambda: jp.Likelihood(emphasis=0), "emphasis must be a whole number of at least 1"),
         (lambda: jp.Coupled(0), "the order must be a whole number of at least 1, not 0"),
         (lambda: jp.Coupled(is_implicit="yes"), "is_implicit must be a bool, not 'yes'"),

@@ -125,7 +125,7 @@ class TestRows:
         users, items = np.nonzero(HOLES[:80] >= 0)
         frame = pl.DataFrame({"u": users, "i": items, "r": HOLES[:80][users, items].clip(0, 1) + 1})
         ratings = jp.pivot_ratings(frame, "u", "i", "r")
-        kinds = Kinds(row_ranks=(2,), factor_ranks=(4,))
+        kinds = Kinds(row_ranks=(2,), cell_points=(8,), step_points=8)
         found = jp.fit_rows(ratings, search=jp.Search(kinds=kinds, n_average=2), random_state=0)
         sure = found.uncertainty(10, random_state=0)
         assert (sure.expectation([[None] * 4], found.pmf.domain.names[0])["se"] > 0).all()

@@ -435,7 +435,6 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("name", "options"),
         [
-            ("bandwidth", {"objective": jp.Likelihood(bandwidth=0.5)}),
             ("n_starts", {"search": jp.Search(n_starts=2)}),
             ("n_average", {"search": jp.Search(n_average=2)}),
             ("validation", {"validation": 0.1}),

@@ -14,7 +14,7 @@ from jointpmf.rows.table import log_likelihoods
 from jointpmf.solvers.logistic import BinaryRegressions, Regression
 from jointpmf.solvers.starts.traits import along_directions, correlations_of_rows, flat_model
 from jointpmf.solvers.trait_sums import LevelSums, RowSums
-from jointpmf.solvers.traits import PulledEM, Ridge, TraitEM, WeightEM
+from jointpmf.solvers.traits import PulledEM, RedrawnEM, Ridge, TraitEM, WeightEM
 from jointpmf.threads import limited_to
 from jointpmf.traits import FreeColumns, Scores, Space
 from support import oracle
@@ -301,6 +301,47 @@ class TestSteps:
 
 def oracle_logs(table, factors):
     return log_likelihoods(table.rows, Point(np.ones(1), factors))
+
+
+class TestRedrawn:
+    def em(self, table, first, seed=7):
+        return RedrawnEM(RowSums(table.rows, first.scores), first, RIDGE, table.total, seed)
+
+    def states(self, em, first, n_steps):
+        states = [em.start(first.point())]
+        for _ in range(n_steps):
+            states.append(em.step(states[-1]))
+        return states
+
+    def test_the_points_of_every_step_are_others(self):
+        table = table_of(planted_rows())
+        first = begin(table)
+        states = self.states(self.em(table, first), first, 4)
+        spaces = [state.model.space for state in states]
+        assert len({space.points.tobytes() for space in spaces}) == len(spaces)
+        assert all(np.array_equal(space.phases, first.space.phases) for space in spaces)
+
+    def test_a_step_moves_as_one_with_fixed_points_would(self):
+        table = table_of(planted_rows())
+        first = begin(table)
+        redrawn = self.states(self.em(table, first), first, 1)[-1].model
+        fixed = TraitEM(RowSums(table.rows, first.scores), first, RIDGE, table.total)
+        expected = fixed.step(fixed.start(first.point())).model
+        np.testing.assert_array_equal(redrawn.coefficients, expected.coefficients)
+
+    @pytest.mark.parametrize("n_steps", [0, 3])
+    def test_a_state_is_recalled_and_goes_on_to_the_same_bits(self, n_steps):
+        table = table_of(planted_rows())
+        first = begin(table)
+        em = self.em(table, first)
+        state = self.states(em, first, n_steps)[-1]
+        memory = em.memory(state)
+        other = self.em(table, first)
+        recalled = other.recalled(state, memory)
+        assert recalled.objective == state.objective
+        np.testing.assert_array_equal(
+            other.step(recalled).point.factors, em.step(state).point.factors
+        )
 
 
 class TestStart:

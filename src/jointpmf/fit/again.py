@@ -63,14 +63,14 @@ class RowsAgain:
 
 def _em_fit(rank: int, settings: Likelihood, loop: Loop) -> EMFit:
     towards = settings.towards or "uniform"
-    return EMFit(rank, loop, settings.smoothing or 0.0, towards, settings.bandwidth)
+    return EMFit(rank, loop, settings.smoothing or 0.0, towards)
 
 
 def cost_again(solution: Solution, source: Source) -> float | None:
     """Return the objective of a fit by likelihood on rows, or None where it is of part of them."""
     settings, pmf = solution.settings, solution.pmf
     is_of_part = solution.validation is not None or bool(solution.trait_models)
-    if not isinstance(settings, Likelihood) or is_of_part or settings.bandwidth:
+    if not isinstance(settings, Likelihood) or is_of_part:
         return None
     if solution.source is None or solution.source.n_sampled is not None:
         return None

@@ -21,7 +21,6 @@ from jointpmf.rows.spool import SpooledRows
 from jointpmf.rows.table import AnyRows, ColumnRows, TableRows
 from jointpmf.solvers import em
 from jointpmf.solvers.loop import Loop, Outcome, Status, Validation, iterate
-from jointpmf.solvers.ordinal import neighbour_kernel
 from jointpmf.solvers.starts.random import mixed
 from jointpmf.solvers.stepwise import Stepwise
 from jointpmf.threads import interrupts
@@ -50,7 +49,6 @@ class EMFit:
     loop: Loop
     smoothing: float = 0.0
     towards: str = "uniform"
-    bandwidth: float = 0.0
     start: str | JointPMF = "auto"
     effort: Effort = field(default_factory=Effort)
     n_starts: int | None = None
@@ -115,8 +113,7 @@ class EMFit:
 
     def solver(self, source: Source, accelerated: bool) -> em.EM:
         """Return EM over the rows of a source."""
-        kernel = neighbour_kernel(source, self.bandwidth) if self.bandwidth else None
-        return em.EM(source, self.rank, self.prior(source), accelerated, kernel)
+        return em.EM(source, self.rank, self.prior(source), accelerated)
 
     def prior(self, source: AnyRows) -> np.ndarray | None:
         """Return the pseudo-counts of each level, or None without smoothing."""

@@ -170,7 +170,7 @@ class _Climbs:
             return self.table
         some = np.sort(self.generator.permutation(n_all)[: self.n_searched])
         # the closed form counts triples over all rows, in one pass: a sample would be too noisy
-        return replace(self.table, rows=self.table.rows.taken(some), caches={})
+        return replace(self.table, rows=self.table.rows.taken(some))
 
     def _go_on_with_all_rows(self, loop: Loop) -> None:
         """Fit all rows from what was found on a sample, as long as that is not behind the best."""

@@ -1,52 +1,69 @@
-"""A model that predicts cells from the rest of their rows: several kinds of fits, averaged.
+"""A model that predicts cells from the rest of their rows: the best of several kinds of fits.
 
-Some cells are hidden. Fits differ in rank, in where they begin and in how alike neighbouring
-levels are made; each stops where it predicts the hidden cells best. Of each start the best kind is
-averaged, and the averages are blended as the hidden cells say. In the end the model is made as
-sure of its predictions as it may be (docs/math.md, eq. 27).
+Some cells are hidden. Fits are of free components that begin at rows, of several ranks, and where
+variables have an order also of components in a space of traits. The kind that predicts the hidden
+cells best is taken; straight and curved spaces are averaged where that is better than either.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jointpmf.fit.progress import in_stage
-from jointpmf.fit.search import Trial, Trials, concluded
-from jointpmf.fit.settings import Likelihood, Search
+from jointpmf.fit.search import Trials, concluded
+from jointpmf.fit.settings import Likelihood, Search, Traits
 from jointpmf.fit.solution import Solution, Start
+from jointpmf.fit.trait_search import TraitClimb, TraitKind
+from jointpmf.fit.traits import TraitFit
 from jointpmf.mixing import average
 from jointpmf.pmf import JointPMF
-from jointpmf.point import Point
+from jointpmf.point import Point, columns_of_one
 from jointpmf.rows.table import mean_log_likelihood
 from jointpmf.solvers.held_out import Answers, HeldOutCells
 from jointpmf.solvers.loop import Status
 from jointpmf.traits import is_ordered
 
 if TYPE_CHECKING:
+    from jointpmf.domain import Domain
     from jointpmf.fit.likelihood import EMFit
     from jointpmf.fit.validation import Split
     from jointpmf.rows.source import Table
 
-_WORSE_RANKS = {"rows": 2, "factors": 1}
+_WORSE_RANKS = 2
 """Ranks in a row without improvement after which no larger one is tried."""
 
 _MIN_GAIN = 5e-4
 """Part of the cost that a larger rank must save."""
 
-_MAX_RANK = 4096
-"""Components of an average from one start, unless a single fit has more."""
+_CHANCE = 0.1
+"""Part of the cost by which fits differ by chance, over the root of the number of hidden cells:
+another space of traits, or more points in it, must save more."""
 
 _N_TRIED = 2
-"""Fits whose average a kind is judged by."""
+"""Fits whose average a rank is judged by; a space of traits is judged by one."""
 
 _N_AVERAGED = 6
-"""Fits of the best kind of each start that are averaged."""
+"""Fits of free components that are averaged; one of traits is as good as several."""
+
+_MAX_RANK = 8192
+"""Components of an average, unless a single fit has more."""
+
+_MOST_NUMBERS = 2e7
+"""Levels times points beyond which there are no more points."""
+
+_LIFT = 1e-4
+"""Part of the marginals that is mixed into free components with levels that cannot happen."""
+
+_SCREEN_ITER, _TRAIT_ITER = 10, 30
+"""Iterations of a fit of traits while spaces are compared, and in the end."""
+
+_MOVES = (("count", (2.0, 0.5)), ("ridge", (1 / 3, 3.0)), ("widths", (0.03,)), ("count", (1.5,)))
+"""What of the space is changed in turn, and the factors by which."""
 
 
 def fit_by_cells(
@@ -61,18 +78,17 @@ def fit_by_cells(
     return concluded(kinds.averaged)
 
 
-class _Kind(NamedTuple):
-    """What a fit is like."""
+class _RowKind(NamedTuple):
+    """Free components that begin at rows."""
 
-    start: str
     rank: int
-    bandwidth: float
 
     def __str__(self) -> str:
-        return f"{self.start}, rank {self.rank}, bandwidth {self.bandwidth:g}"
+        return f"rows, rank {self.rank}"
 
 
-Candidates = Iterator[tuple[_Kind, Callable[[], Solution]]]
+Kind = _RowKind | TraitKind
+Candidates = Iterator[tuple[Kind, Callable[[], Solution]]]
 
 
 class _CellSearch:
@@ -87,119 +103,162 @@ class _CellSearch:
         generator: np.random.Generator,
     ) -> None:
         self.table, self.cells, self.fit, self.kinds = table, cells, fit, search.kinds
-        self.n_average = search.n_average or _N_AVERAGED
-        self.trials: Trials[_Kind] = Trials(is_tolerant=False)
+        self.n_average = search.n_average
+        self.trials: Trials[Kind] = Trials(is_tolerant=False)
         self._generator = generator
         self._answers: dict[int, Answers] = {}
-        self._has_order = any(map(is_ordered, table.domain))
-        kinds = search.kinds
-        self._ranks = {"rows": kinds.row_ranks, "factors": kinds.factor_ranks}
-        self._bandwidths = {"rows": kinds.row_bandwidths, "factors": kinds.factor_bandwidths}
-        self._starts = ("rows", "factors") if self._has_order else ("rows",)
+        self._chance = _CHANCE / np.sqrt(len(cells))
+        self._chosen: tuple[Kind, ...] = ()
 
     def candidates(self) -> Candidates:
-        """Yield fits of all kinds that may help, and more of the best of each start."""
-        for start in self._starts:
-            yield from self._climb(start)
-            if self._has_order:
-                best = self._best(start)
-                for bandwidth in self._bandwidths[start]:
-                    yield from self._tried(best._replace(bandwidth=bandwidth))
-        for start in self._starts:
-            best = self._best(start)
-            while len(self.trials.of(best)) < self._n_averaged(best):
-                yield best, partial(self._fit, best)
+        """Yield fits of all kinds that may help, and more of the best."""
+        yield from self._climb()
+        chosen: tuple[Kind, ...] = (self._best_rank(),)
+        if self.kinds.cell_traits is not None and any(map(is_ordered, self.table.domain)):
+            spaces = yield from self._spaces(self.kinds.cell_traits)
+            chosen = min(chosen, spaces, key=lambda kinds: self._cost(*kinds))
+        self._chosen = chosen
+        for kind in chosen:
+            while len(self.trials.of(kind)) < self._n_averaged(kind):
+                yield kind, partial(self._fit, kind)
 
-    def _n_averaged(self, kind: _Kind) -> int:
-        return min(self.n_average, max(_MAX_RANK // kind.rank, 1))
-
-    def _climb(self, start: str) -> Candidates:
-        bandwidth = self._bandwidths[start][0] if self._has_order else 0.0
+    def _climb(self) -> Candidates:
+        """Yield fits that begin at rows, of growing rank while that helps."""
         n_worse = 0
-        for rank in self._ranks[start]:
-            kind = _Kind(start, rank, bandwidth)
-            yield from self._tried(kind)
-            n_worse = 0 if self._best(start) == kind else n_worse + 1
-            if n_worse == _WORSE_RANKS[start] or rank > len(self.table.rows):
+        for rank in self.kinds.row_ranks:
+            kind = _RowKind(rank)
+            while len(self.trials.of(kind)) < _N_TRIED:
+                yield kind, partial(self._fit, kind)
+            n_worse = 0 if self._best_rank() == kind else n_worse + 1
+            if n_worse == _WORSE_RANKS or rank > len(self.table.rows):
                 return
 
-    def _tried(self, kind: _Kind) -> Candidates:
-        while len(self.trials.of(kind)) < _N_TRIED:
+    def _spaces(self, first: Traits) -> Generator[Any, None, tuple[TraitKind, ...]]:
+        """Yield fits in spaces of traits; return the best, or two that are better together."""
+        straight = yield from self._best_space(first)
+        if self.kinds.curved is None:
+            return (straight,)
+        curved = TraitKind(straight.rank, _within(self.kinds.curved, self.table.domain), True)
+        yield from self._tried(curved)
+        is_better = self._cost(straight, curved) < (1 - self._chance) * self._cost(straight)
+        return (straight, curved) if is_better else (straight,)
+
+    def _best_space(self, first: Traits) -> Generator[Any, None, TraitKind]:
+        """Yield fits in spaces that help, then one to the end, and that at more points."""
+        domain, points = self.table.domain, self.kinds.cell_points
+        best = TraitKind(points[0], _within(first, domain))
+        yield from self._tried(best)
+        min_gain = self._chance * self._cost(best)
+        climb = TraitClimb(domain, self._tried, self._cost, min_gain)
+        for field, factors in _MOVES:
+            best = yield from climb.along(best, field, factors)
+        best = best._replace(is_final=True)
+        yield from self._tried(best)
+        for n_points in points[1:]:
+            more = best._replace(rank=n_points)
+            if n_points * sum(domain.sizes) > _MOST_NUMBERS:
+                break
+            yield more, partial(self._with_more_points, best, n_points)
+            if self._cost(more) > self._cost(best) - min_gain:
+                break
+            best = more
+        return best
+
+    def _tried(self, kind: TraitKind) -> Candidates:
+        if not self.trials.of(kind):
             yield kind, partial(self._fit, kind)
 
-    def _fit(self, kind: _Kind) -> Solution:
+    def _n_averaged(self, kind: Kind) -> int:
+        default = _N_AVERAGED if isinstance(kind, _RowKind) else 1
+        return min(self.n_average or default, max(_MAX_RANK // kind.rank, 1))
+
+    def _fit(self, kind: Kind) -> Solution:
+        generator = np.random.default_rng(int(self._generator.integers(2**63)))
         loop = in_stage(self.fit.loop, str(kind))
-        fit = replace(self.fit, **kind._asdict(), loop=loop)
+        if isinstance(kind, _RowKind):
+            fit = replace(self.fit, rank=kind.rank, loop=loop)
+            return self._answered(self._lifted(fit.run(self.table, generator, self.cells)))
+        most = _TRAIT_ITER if kind.is_final else _SCREEN_ITER
+        loop = replace(loop, max_iter=min(loop.max_iter, most))
+        traits = TraitFit(self.kinds.step_points, kind.traits, loop)
+        found = traits.redrawn(self.table, generator, kind.rank)
+        return self._answered(found)
+
+    def _with_more_points(self, kind: TraitKind, n_points: int) -> Solution:
+        """Return the first fit of a kind at more points of its space."""
         seed = int(self._generator.integers(2**63))
-        solution = fit.run(self.table, np.random.default_rng(seed), self.cells)
-        self._answers[id(solution)] = self.cells.answers(Point.of_pmf(solution.pmf))
+        solution = self.trials.of(kind)[0]
+        (model,) = solution.trait_models
+        more = model.at(model.space.redrawn(n_points, seed))
+        pmf = JointPMF.at(more.point(), more.domain, trait_models=(more,))
+        return self._answered(replace(solution, pmf=pmf))
+
+    def _lifted(self, solution: Solution) -> Solution:
+        """Return a fit under which all levels may happen: a start at rows excludes some."""
+        if not self.fit.smoothing or all(factor.all() for factor in solution.pmf.factors):
+            return solution
+        domain, point = self.table.domain, Point.of_pmf(solution.pmf)
+        prior = self.fit.pseudo_counts(domain, self.table.rows.marginal)
+        factors = (1 - _LIFT) * point.factors + _LIFT * columns_of_one(prior, domain)
+        return replace(solution, pmf=JointPMF.at(Point(point.weights, factors), domain))
+
+    def _answered(self, solution: Solution) -> Solution:
+        """Return a solution with what it costs, and note what it says about hidden cells."""
+        answers = self.cells.answers(Point.of_pmf(solution.pmf))
+        solution = replace(solution, validation=self.cells.cost_of(answers))
+        self._answers[id(solution)] = answers
         return solution
 
-    def _best(self, start: str) -> _Kind:
-        """Return the kind that predicts best; a larger rank must be worth it."""
-        kinds = [kind for kind in self.trials.kinds if kind.start == start]
-        best, *others = sorted(kinds, key=lambda kind: kind.rank)
+    def _best_rank(self) -> _RowKind:
+        """Return the free components that predict best; a larger rank must be worth it."""
+        best, *others = [kind for kind in self.trials.kinds if isinstance(kind, _RowKind)]
         for other in others:
-            gain = _MIN_GAIN if other.rank > best.rank else 0.0
-            if self._cost_of(other) < (1 - gain) * self._cost_of(best):
+            if self._cost(other) < (1 - _MIN_GAIN) * self._cost(best):
                 best = other
         return best
 
-    def _cost_of(self, kind: _Kind) -> float:
-        return self._cost(self.trials.of(kind)[:_N_TRIED])
-
-    def _cost(self, fits: list[Solution], shares: np.ndarray | None = None) -> float:
-        answers = Answers.of_all([self._answers[id(solution)] for solution in fits])
-        return self.cells.cost_of(answers, shares)
+    def _cost(self, *kinds: Kind) -> float:
+        """Return what the fits cost together that kinds are judged by."""
+        fits = [
+            fit
+            for kind in kinds
+            for fit in self.trials.of(kind)[: _N_TRIED if isinstance(kind, _RowKind) else 1]
+        ]
+        return self.cells.cost_of(Answers.of_all([self._answers[id(fit)] for fit in fits]))
 
     def averaged(self) -> Solution:
-        """Return the blend of the best kinds that predicts best, with a record of all fits."""
-        begun = {kind.start for kind in self.trials.kinds}
-        bests = [self._best(start) for start in self._starts if start in begun]
-        members = [
-            Trial(kind, solution)
-            for kind in bests
-            for solution in self.trials.of(kind)[: self._n_averaged(kind)]
-        ]
-        fits = [member.solution for member in members]
-        blends = (
-            [_shares(members, part) for part in self.kinds.blends] if len(bests) > 1 else [None]
-        )
-        costs = [self._cost(fits, shares) for shares in blends]
-        shares = blends[int(np.argmin(costs))]
-        shares = np.ones(len(members)) if shares is None else shares
-        used = np.flatnonzero(shares)
-        pmf = self._calibrated(average([fits[k].pmf for k in used], shares[used]))
+        """Return the average of what was chosen, with a record of all fits."""
+        chosen = self._chosen or (min(self.trials.kinds, key=self._cost),)
+        fits = [fit for kind in chosen for fit in self.trials.of(kind)[: self._n_averaged(kind)]]
+        pmf = average([fit.pmf for fit in fits])
         point = Point.of_pmf(pmf)
-        kinds = Counter(members[k].kind for k in used)
-        reason = " and ".join(f"{n} fits from {kind}" for kind, n in kinds.items())
+        is_free = isinstance(chosen[0], _RowKind)
+        reason = f"{len(fits)} fits from {' and '.join(map(_text, chosen))}"
         return Solution(
             pmf,
             Status.STOPPED if self.trials.is_stopped else Status.VALIDATED,
             -mean_log_likelihood(self.table.rows, point),
-            fits[used[0]].history,
-            start=Start(" and ".join(kind.start for kind in kinds), reason),
+            fits[0].history,
+            start=Start("rows" if is_free else "traits", reason),
             validation=self.cells.cost(point),
             restarts=tuple(
-                trial.solution.as_restart()._replace(start=str(trial.kind))
+                trial.solution.as_restart()._replace(start=_text(trial.kind))
                 for trial in self.trials.found
             ),
-            n_averaged=len(used),
-            settings=Likelihood(self.fit.smoothing, self.fit.towards),
+            n_averaged=len(fits),
+            settings=self._settings(chosen[0]),
         )
 
-    def _calibrated(self, pmf: JointPMF) -> JointPMF:
-        """Return the model with columns to the power under which hidden cells are most likely."""
-        judge = self.cells.scored_by("likelihood")
-        found = []
-        for power in self.kinds.powers:
-            columns = [factor**power for factor in pmf.factors]
-            factors = [column / column.sum(axis=0) for column in columns]
-            found.append(JointPMF(pmf.domain, pmf.weights, factors))
-        return min(found, key=lambda model: judge.cost(Point.of_pmf(model)))
+    def _settings(self, kind: Kind) -> Likelihood:
+        if isinstance(kind, _RowKind):
+            return Likelihood(self.fit.smoothing, self.fit.towards)
+        return Likelihood(traits=kind.traits)
 
 
-def _shares(members: list[Trial], part: float) -> np.ndarray:
-    """Return what each member counts for if those from factors have this part in all."""
-    along = np.array([member.kind.start == "factors" for member in members])
-    return np.where(along, part / max(along.sum(), 1), (1 - part) / max((~along).sum(), 1))
+def _within(traits: Traits, domain: Domain) -> Traits:
+    """Return the space with no more traits than variables."""
+    return replace(traits, count=min(traits.count, len(domain)))
+
+
+def _text(kind: Kind) -> str:
+    return str(kind) if isinstance(kind, _RowKind) else f"{kind.traits}, {kind.rank} points"

@@ -331,4 +331,4 @@ class _RankSearch:
     def _settings(self, kind: AnyKind) -> Likelihood:
         if isinstance(kind, TraitKind):
             return Likelihood(traits=kind.traits)
-        return Likelihood(kind.smoothing, self.fit.towards, self.fit.bandwidth)
+        return Likelihood(kind.smoothing, self.fit.towards)

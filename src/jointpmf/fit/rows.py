@@ -406,7 +406,7 @@ class _Fitting:
         """Return how one fit by likelihood is done, with the defaults that the rank implies."""
         asked, objective = self.asked, self._likelihood
         is_auto = asked.rank is None
-        kinds, start = ("auto", "rows", "factors", "random"), asked.search.start
+        kinds, start = ("auto", "rows", "random"), asked.search.start
         asked.search.check_start(kinds, domain, asked.rank, "table's")
         smoothing = objective.smoothing
         if smoothing is None:
@@ -416,7 +416,6 @@ class _Fitting:
             replace(self.loop, runs=runs),
             smoothing,
             objective.towards or ("marginal" if is_auto else "uniform"),
-            objective.bandwidth,
             "rows" if is_auto and start == "auto" else start,
             asked.search.effort,
             asked.search.n_starts,
@@ -459,7 +458,6 @@ class _Fitting:
             "validation": asked.validation is not None,
             "n_starts": (asked.search.n_starts or 1) > 1,
             "n_average": (asked.search.n_average or 1) > 1,
-            "bandwidth": isinstance(asked.objective, Likelihood) and asked.objective.bandwidth > 0,
             "is_implicit": isinstance(asked.objective, Coupled) and asked.objective.is_implicit,
         }
         for name, is_asked in needs.items():

@@ -68,6 +68,13 @@ class Traits:
         return text + f", ridge {self.ridge:.3g}"
 
 
+_STRAIGHT = Traits(8, waves=0, ridge=3.0, widths=1000.0, pulls=())
+"""Where the search by hidden cells begins: widths that follow the traits predict means worse."""
+
+_CURVED = Traits(4, waves=32, pace=1.0, ridge=1.0, widths=100.0, pulls=())
+"""What is averaged with it where that is better than either."""
+
+
 @dataclass(frozen=True)
 class Likelihood:
     """Maximum likelihood over the observed cells of all rows, by EM.
@@ -81,9 +88,6 @@ class Likelihood:
     towards : {"uniform", "marginal"}, optional
         Where smoothing pulls the columns: to all levels alike, or to how each variable is
         distributed. By default uniform for a given rank, and marginal with `rank="auto"`.
-    bandwidth : float
-        How far expected counts spread to neighbouring levels, in levels, for variables with
-        increasing values: neighbours are then alike within a component. Try 0.5; 0 is off.
     target : str, optional
         With `rank="auto"`: the variable that will be predicted; its cells are held out and
         predicted from the rest of their rows.
@@ -104,7 +108,6 @@ class Likelihood:
 
     smoothing: float | None = None
     towards: str | None = None
-    bandwidth: float = 0.0
     target: str | None = None
     emphasis: int | None = None
     traits: Any = None
@@ -112,15 +115,12 @@ class Likelihood:
     def __post_init__(self) -> None:
         if self.traits is not None and not isinstance(self.traits, Traits):
             object.__setattr__(self, "traits", Traits(self.traits))
-        if self.traits is not None and (self.smoothing is not None or self.bandwidth):
-            raise JointPMFError(
-                "smoothing and bandwidth are of free components: traits have a ridge"
-            )
+        if self.traits is not None and self.smoothing is not None:
+            raise JointPMFError("smoothing is of free components: traits have a ridge")
         if self.smoothing is not None:
             object.__setattr__(self, "smoothing", at_least_zero(self.smoothing, "smoothing"))
         if self.towards is not None:
             one_of(self.towards, ("uniform", "marginal"), "towards")
-        object.__setattr__(self, "bandwidth", at_least_zero(self.bandwidth, "bandwidth"))
         if self.emphasis is not None:
             whole_number(self.emphasis, "emphasis", 1)
 
@@ -281,27 +281,26 @@ class Kinds:
         By held-out rows: the space of traits that is tried first; None if none is.
     points : tuple of int
         How many points traits have, upwards: the first while the space is chosen.
-    row_ranks, factor_ranks : tuple of int
-        By hidden cells: ranks of fits that begin at rows, and along factors. One factor more needs
-        four times the points, and so do rows with many cells, which tell much about where they lie.
-    row_bandwidths, factor_bandwidths : tuple of float
-        By hidden cells: how far counts spread to neighbouring levels. The first while ranks are
-        tried, all of them at the best rank.
-    blends : tuple of float
-        Parts of an average that may be from factors; the rest is from rows.
-    powers : tuple of float
-        Powers of an average's columns; that under which hidden cells are most likely is taken.
+    row_ranks : tuple of int
+        By hidden cells: ranks of fits that begin at rows, upwards, until they no longer help.
+    cell_traits : Traits or None
+        By hidden cells: the space of traits that is tried first; None if none is.
+    curved : Traits or None
+        By hidden cells: another space, averaged with the best if that is better.
+    cell_points : tuple of int
+        How many points it has in the end, upwards: the first while the space is chosen.
+    step_points : int
+        How many points, each time others, it has in every step.
     """
 
     ranks: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128)
     traits: Traits | None = field(default_factory=Traits)
     points: tuple[int, ...] = (512, 1024, 2048, 4096)
     row_ranks: tuple[int, ...] = (10, 20, 40, 80)
-    factor_ranks: tuple[int, ...] = (32, 256, 1024, 4096)
-    row_bandwidths: tuple[float, ...] = (0.6, 0.4, 0.0)
-    factor_bandwidths: tuple[float, ...] = (0.4, 0.0)
-    blends: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
-    powers: tuple[float, ...] = (0.7, 0.8, 0.9, 1.0, 1.1)
+    cell_traits: Traits | None = field(default_factory=lambda: _STRAIGHT)
+    curved: Traits | None = field(default_factory=lambda: _CURVED)
+    cell_points: tuple[int, ...] = (2048, 8192)
+    step_points: int = 1024
 
 
 @dataclass(frozen=True)
@@ -312,9 +311,8 @@ class Search:
     ----------
     start : str or JointPMF
         "auto": several kinds of starts, until the best optimum was found again. For rows also
-        "rows" (components at single rows), "factors" (along the factors of a factor model of the
-        values) and "random"; for marginals "algebraic" (in closed form from triples) and "random";
-        or a model.
+        "rows" (components at single rows) and "random"; for marginals "algebraic" (in closed form
+        from triples) and "random"; or a model.
     n_starts : int, optional
         From how many starts to fit; the best fit is returned. By default from as many as it takes
         to find the best optimum again, and once if `start` is not "auto".

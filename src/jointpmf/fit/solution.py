@@ -38,7 +38,7 @@ class Start:
     Attributes
     ----------
     kind : str
-        "closed form", "merged rows", "rows", "random", "factors", "algebraic" or "given".
+        "closed form", "merged rows", "rows", "random", "traits", "algebraic" or "given".
     reason : str
         Why this one, if there is more to say.
     n_rows : float or None

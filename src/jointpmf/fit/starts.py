@@ -19,7 +19,6 @@ from jointpmf.fit.solution import Solution, Start
 from jointpmf.point import Point
 from jointpmf.rows.source import Source, Table
 from jointpmf.rows.table import log_likelihoods
-from jointpmf.solvers.ordinal import point_along_factors
 from jointpmf.solvers.starts.closed_form import point_in_closed_form
 from jointpmf.solvers.starts.random import (
     can_merge,
@@ -75,10 +74,8 @@ def begin_in_memory(
         return _best_start(fit, table, generator, held_out)
     if fit.start == "random":
         point = random_point(rows.domain, rank, generator)
-    elif fit.start == "rows":
-        point = point_at_rows(rows, rank, generator)
     else:
-        point = possible(point_along_factors(rows, rank, generator, table.caches), table)
+        point = point_at_rows(rows, rank, generator)
     return Begin(point, Start(fit.start, "as asked"))
 
 

@@ -73,7 +73,7 @@ class TraitClimb:
         """Yield fits of a first kind and of those that help; return the best kind."""
         best = first
         for field, factors in _MOVES:
-            best = yield from self._along(best, field, factors)
+            best = yield from self.along(best, field, factors)
         for rank in points:
             more = best._replace(rank=rank)
             yield from self._tried(more)
@@ -82,12 +82,12 @@ class TraitClimb:
             best = more
         if best.rank > first.rank:
             for field, factors in _AFTER_MORE_POINTS:
-                best = yield from self._along(best, field, factors)
+                best = yield from self.along(best, field, factors)
         best = best._replace(is_final=True)
         yield from self._tried(best)
         return best
 
-    def _along(self, best: TraitKind, field: str, factors: tuple[float, ...]) -> Climb:
+    def along(self, best: TraitKind, field: str, factors: tuple[float, ...]) -> Climb:
         """Yield fits in which one setting changes by a factor, again while that helps."""
         for factor in factors:
             begun = best

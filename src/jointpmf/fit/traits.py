@@ -20,7 +20,7 @@ from jointpmf.rows.source import Source, Table
 from jointpmf.solvers.loop import Loop, Outcome, Status, Validation, iterate
 from jointpmf.solvers.starts.traits import along_directions, correlations_of_rows, flat_model
 from jointpmf.solvers.trait_sums import LevelSums, RowSums, Summing
-from jointpmf.solvers.traits import PulledEM, Ridge, TraitEM, WeightEM
+from jointpmf.solvers.traits import PulledEM, RedrawnEM, Ridge, TraitEM, WeightEM
 from jointpmf.traits import Scores, Space, TraitModel, check_n_traits
 
 if TYPE_CHECKING:
@@ -79,6 +79,18 @@ class TraitFit:
             stages += self._pulled(source, point, held_out, stages[-1])
         best = stages[-1]
         return self._solution(stages, model, point if best.point.made_of else best.point)
+
+    def redrawn(self, table: Table, generator: np.random.Generator, n_points: int) -> Solution:
+        """Return the fit whose points are others in every step, and in the end this many others.
+
+        Its coefficients fit the space, and not where a few points happen to lie (eq. 25).
+        """
+        begin = self._begin(table, generator)
+        ridge, seed = _ridge_of(self.traits), int(generator.integers(2**63))
+        solver = RedrawnEM(_observed(table, begin), begin, ridge, table.total, seed)
+        found = iterate(solver, begin.point(), self.loop)
+        model = begin.of_point(found.point).at(begin.space.redrawn(n_points, seed))
+        return self._solution([found], model, model.point())
 
     def _begin(self, source: Source, generator: np.random.Generator) -> TraitModel:
         asked, domain = self.traits, source.domain

@@ -157,8 +157,8 @@ def _with_components(
 
 def _checked_settings(objective: Any) -> Likelihood:
     settings = checked_objective(objective)
-    if not isinstance(settings, Likelihood) or settings.target or settings.bandwidth:
-        raise JointPMFError("ranks are compared by a Likelihood without a target or a bandwidth")
+    if not isinstance(settings, Likelihood) or settings.target:
+        raise JointPMFError("ranks are compared by a Likelihood without a target")
     return settings
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -66,8 +66,6 @@ class Table:
     codes: Codes
     weights: np.ndarray | None
     rows: TableRows
-    caches: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What starts have found out about these rows and may ask again."""
 
     @classmethod
     def of_codes(cls, codes: Codes, weights: np.ndarray | None = None) -> Table:

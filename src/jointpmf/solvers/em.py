@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import sparray
 
 from jointpmf.compiled.panels import aligned_zeros
 from jointpmf.compiled.posteriors import set_parts
@@ -53,9 +52,6 @@ class EM:
         Dirichlet smoothing: what is added to the expected counts of every level (eq. 21).
     accelerated : bool
         Whether to extrapolate; without it every iteration is one EM step.
-    kernel : sparse array of shape (levels, levels), optional
-        How expected counts spread to neighbouring levels (eq. 25); all models are then smooth, the
-        start too, and nothing is extrapolated.
     """
 
     relative = False
@@ -68,23 +64,18 @@ class EM:
         rank: int,
         pseudo_counts: np.ndarray | None = None,
         accelerated: bool = True,
-        kernel: sparray | None = None,
     ) -> None:
         self.domain = rows.domain
         self.expectation = rows.expectation(rank)
         self._total = rows.total
-        self.accelerated = accelerated and kernel is None
+        self.accelerated = accelerated
         self._prior = pseudo_counts
-        self._kernel = kernel
         self._stride = FIRST_STRIDE
 
     def start(self, point: Point) -> EMState:
         """Return the state at a feasible point."""
         self._stride = FIRST_STRIDE
-        stack = self.expectation.stack(point)
-        if self._kernel is not None:
-            stack[:-1] = self._kernel @ stack[:-1]
-        return self._at(stack)
+        return self._at(self.expectation.stack(point))
 
     def step(self, state: State) -> EMState:
         """Return the state after one EM step, and an extrapolation if that is better."""
@@ -134,8 +125,6 @@ class EM:
 
     def _at(self, stack: np.ndarray) -> EMState:
         counts, log_likelihood = self.expectation.counts(stack)
-        if self._kernel is not None:
-            counts[:-1] = self._kernel @ counts[:-1]
         if self._prior is not None:
             rank = self.expectation.rank
             counts[:-1, :rank] += self._prior

@@ -167,6 +167,48 @@ class TraitEM:
         moved.coefficients[scores] = there[:, 1:]
 
 
+class RedrawnEM(TraitEM):
+    """EM whose points are others in every step (docs/math.md, eq. 25).
+
+    Few fixed points are far between where there are many traits, and coefficients would adapt to
+    where they lie.
+
+    Parameters
+    ----------
+    observed, begin, ridge, total
+        As of `TraitEM`.
+    seed : int
+        Decides the points of every step.
+    """
+
+    def __init__(
+        self, observed: Summing, begin: TraitModel, ridge: Ridge, total: float, seed: int
+    ) -> None:
+        super().__init__(observed, begin, ridge, total)
+        self._seed, self._n_steps = seed, 0
+
+    def step(self, state: State) -> TraitState:
+        """Return the state after a Newton step of every variable, at other points."""
+        assert isinstance(state, TraitState)
+        self._n_steps += 1
+        return self._redrawn(self._moved(state.model, state.sums), state.point.weights)
+
+    def memory(self, state: State) -> Arrays:
+        """Return how many steps were made."""
+        return {"n_steps": np.array(self._n_steps)}
+
+    def recalled(self, state: State, memory: Arrays) -> TraitState:
+        """Return the state that had this point after so many steps."""
+        self._n_steps = int(memory["n_steps"])
+        if not self._n_steps:
+            return self.start(state.point)
+        return self._redrawn(self._begin.of_point(state.point), state.point.weights)
+
+    def _redrawn(self, model: TraitModel, weights: np.ndarray) -> TraitState:
+        points = self._begin.space.redrawn(len(weights), self._seed, self._n_steps)
+        return self._at(model.at(points), weights)
+
+
 @dataclass(frozen=True, kw_only=True)
 class WeightState(State):
     """Weights, their objective, and how many rows are expected at each point."""
