@@ -107,7 +107,7 @@ class _CellSearch:
         self.trials: Trials[Kind] = Trials(is_tolerant=False)
         self._generator = generator
         self._answers: dict[int, Answers] = {}
-        self._chance = _CHANCE / np.sqrt(len(cells))
+        self._chance = _CHANCE / np.sqrt(cells.total)
         self._chosen: tuple[Kind, ...] = ()
 
     def candidates(self) -> Candidates:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -109,11 +108,10 @@ class HeldOutCells:
         """Return how many cells are predicted."""
         return len(self._row)
 
-    def scored_by(self, scoring: str) -> HeldOutCells:
-        """Return the same cells, judged in another way."""
-        other = copy(self)
-        other.scoring = scoring
-        return other
+    @property
+    def total(self) -> float:
+        """What the predicted cells count for."""
+        return float(self._weights.sum())
 
     @cached_property
     def _values(self) -> np.ndarray:
