@@ -21,7 +21,7 @@ from safetensors.numpy import save
 import jointpmf as jp
 from jointpmf.command.main import main
 from jointpmf.model_file import domain_to_json
-from jointpmf.tensor_file import _checksum
+from jointpmf.tensor_file import checksum_of
 
 DOMAIN = jp.Domain(
     [
@@ -53,7 +53,7 @@ def model(**metadata):
         "domain": domain_to_json(DOMAIN),
         "about": "{}",
     } | metadata
-    checksum = _checksum([texts["domain"], texts["about"]], tensors.values())
+    checksum = checksum_of([texts["domain"], texts["about"]], tensors.values())
     return save(tensors, {"checksum": checksum, **texts})
 
 
