@@ -176,6 +176,19 @@ class TestSearch:
         found = jp.fit_rows(bits, search=search, random_state=0, max_iter=60)
         assert found.trait_models == ()
 
+    def test_free_components_take_part_where_they_help(self):
+        # two traits, and two items that only classes explain
+        generator = np.random.default_rng(0)
+        bits = generator.integers(0, 2, (5000, 2))
+        own = np.column_stack([bits, bits[:, 0] ^ bits[:, 1]])
+        domain = jp.Domain([*DOMAIN, *jp.Domain.of_sizes([2] * 3, names=["a", "b", "c"])])
+        rows = jp.Codes(domain, np.hstack([survey(5000), own]))
+        kinds = Kinds(ranks=(1, 4, 8), traits=Traits(2, waves=0), points=(32,))
+        search = jp.Search(kinds=kinds, n_average=2)
+        found = jp.fit_rows(rows, search=search, random_state=0, max_iter=15)
+        n_points = sum(len(model.space.points) for model in found.trait_models)
+        assert 0 < n_points < found.pmf.rank
+
     def test_small_tables_stay_with_free_components(self):
         found = jp.fit_rows(ROWS, search=jp.Search(kinds=self.FEW), random_state=0, max_iter=5)
         assert not any("points" in restart.start for restart in found.restarts)

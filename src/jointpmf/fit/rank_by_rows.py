@@ -31,6 +31,7 @@ from jointpmf.solvers.loop import Status
 if TYPE_CHECKING:
     from jointpmf.fit.likelihood import EMFit
     from jointpmf.fit.validation import Judge, Splitter
+    from jointpmf.pmf import JointPMF
 
 _SMOOTHINGS = (0.1, 1.0)
 """Smoothing that is tried: more of it where that is better than less."""
@@ -77,6 +78,9 @@ _SCREEN_ITER, _TRAIT_ITER = 25, 60
 """Iterations of a fit of traits while spaces are compared, and in the end."""
 
 _N_TRAITS_AVERAGED = 5
+
+_SHARES, _N_SHARED = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5), 3
+"""What free components may count for beside traits, and the splits by which that is judged."""
 
 _MIN_ROWS = 10
 """With fewer rows nothing can be held out, and the variables are taken for independent."""
@@ -169,9 +173,10 @@ class _RankSearch:
         if points := self._points(search):
             assert search.kinds.traits is not None
             self.chosen = yield from self._trait_candidates(best, search.kinds.traits, points)
-        n_done = len(self.trials.of(self.chosen))
-        for k in range(n_done, search.n_average or self._n_averaged(self.chosen)):
-            yield self.chosen, partial(self._fit, self.chosen, k)
+        count = search.n_average or self._n_averaged(self.chosen)
+        for kind in dict.fromkeys([self.chosen, best]):
+            for k in range(len(self.trials.of(kind)), count):
+                yield kind, partial(self._fit, kind, k)
 
     def _n_averaged(self, kind: AnyKind) -> int:
         """Return how many fits are averaged, as the work of one suggests."""
@@ -304,7 +309,7 @@ class _RankSearch:
         """Return the average of the fits of the best kind, with a record of all."""
         kind = self.chosen or self._best()
         best = self.trials.of(kind)
-        pmf = average([solution.pmf for solution in best])
+        pmf = self._with_free(best) if isinstance(kind, TraitKind) else _average_of(best)
         rows = Rows.of_codes(self.codes, self.weights)
         restarts = (
             trial.solution.as_restart()._replace(start=f"{trial.kind}: {trial.solution.start}")
@@ -322,6 +327,23 @@ class _RankSearch:
             settings=self._settings(kind),
         )
 
+    def _with_free(self, of_traits: list[Solution]) -> JointPMF:
+        """Return the average of traits, with a share of free components where that helps."""
+        free = self.trials.of(self._best())
+        pairs = list(zip(of_traits, free, self._splits, strict=False))[:_N_SHARED]
+
+        def cost(share: float) -> float:
+            both = [average([one.pmf, other.pmf], [1 - share, share]) for one, other, _ in pairs]
+            costs = (
+                split.judge(pmf.rank).cost(Point.of_pmf(pmf))
+                for pmf, (_, _, split) in zip(both, pairs, strict=True)
+            )
+            return float(np.mean(list(costs)))
+
+        share = min(_SHARES, key=cost)
+        whole = _average_of(of_traits)
+        return average([whole, _average_of(free)], [1 - share, share]) if share else whole
+
     def _start(self, kind: AnyKind) -> Start:
         if isinstance(kind, TraitKind):
             return Start("traits", f"{kind.traits}, chosen by what was held out")
@@ -332,3 +354,7 @@ class _RankSearch:
         if isinstance(kind, TraitKind):
             return Likelihood(traits=kind.traits)
         return Likelihood(kind.smoothing, self.fit.towards)
+
+
+def _average_of(solutions: list[Solution]) -> JointPMF:
+    return average([solution.pmf for solution in solutions])
