@@ -77,7 +77,8 @@ _ROWS_PER_POINT = 2
 _SCREEN_ITER, _TRAIT_ITER = 25, 60
 """Iterations of a fit of traits while spaces are compared, and in the end."""
 
-_N_TRAITS_AVERAGED = 5
+_TRAITS_AVERAGED, _TRAITS_AVERAGE_WORK = (5, 12), 10**10
+"""Fits of traits that are averaged, at least and at most: as many as cells times points allow."""
 
 _SHARES, _N_SHARED = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5), 3
 """What free components may count for beside traits, and the splits by which that is judged."""
@@ -180,10 +181,10 @@ class _RankSearch:
 
     def _n_averaged(self, kind: AnyKind) -> int:
         """Return how many fits are averaged, as the work of one suggests."""
+        least, most, work = _MIN_AVERAGED, _MAX_AVERAGED, _AVERAGE_WORK
         if isinstance(kind, TraitKind):
-            return _N_TRAITS_AVERAGED
-        n_affordable = _AVERAGE_WORK // (self.n_cells * kind.rank)
-        return min(max(n_affordable, _MIN_AVERAGED), _MAX_AVERAGED)
+            (least, most), work = _TRAITS_AVERAGED, _TRAITS_AVERAGE_WORK
+        return min(max(work // (self.n_cells * kind.rank), least), most)
 
     def _points(self, search: Search) -> tuple[int, ...]:
         """Return how many points traits may have, upwards; none if they are not tried."""
