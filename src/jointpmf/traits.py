@@ -7,6 +7,7 @@ eqs. 72 and 73).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -28,6 +29,11 @@ _TAIL = 1e-6
 def is_ordered(variable: Variable) -> bool:
     """Tell whether levels stand for increasing numbers."""
     return variable.values is not None and bool((np.diff(variable.values) > 0).all())
+
+
+def has_width(variable: Variable) -> bool:
+    """Tell whether a variable has so many ordered levels that it can be wide or narrow."""
+    return variable.size > 2 and is_ordered(variable)
 
 
 class Space(NamedTuple):
@@ -129,7 +135,7 @@ class Scores:
         """
         centres, scales = np.zeros(len(domain)), np.zeros(len(domain))
         for n, variable in enumerate(domain):
-            if variable.size < 3 or not is_ordered(variable):
+            if not has_width(variable):
                 continue
             share = marginal[domain.offsets[n] : domain.offsets[n + 1]]
             values = np.asarray(variable.values, float)
@@ -159,6 +165,11 @@ class Scores:
     def all(self) -> list[np.ndarray]:
         """The scores of every variable."""
         return [self.of_variable(n) for n in range(len(self.domain))]
+
+    @property
+    def widths(self) -> np.ndarray:
+        """Where the squared values of ordered variables are among all scores."""
+        return self.offsets[:-1][self.scales > 0] + 1
 
     @cached_property
     def offsets(self) -> np.ndarray:
@@ -303,12 +314,18 @@ class FreeColumns:
         """Return how often each level was seen, by sums of scores and how often each variable."""
         counts = np.empty_like(self.factors)
         for n, (first, end) in enumerate(pairwise(self.domain.offsets)):
-            own, total = sums[slice(*self.scores.offsets[n : n + 2])], totals[n % len(totals)]
+            own, total = sums[slice(*self.scores.offsets[n : n + 2])], totals[n]
             if end - first == 2:
                 counts[first:end] = total / 2 + np.array([[-1.0], [1.0]]) * own
             else:
                 counts[first:end] = np.sqrt(2) * own if end - first > 2 else total
         return counts
+
+
+def parts_of(models: Sequence[TraitModel]) -> list[slice]:
+    """Return which components lie at the points of each model; they come first."""
+    ends = np.cumsum([0, *(len(model.space.points) for model in models)]).tolist()
+    return [slice(*pair) for pair in pairwise(ends)]
 
 
 def columns_of(log_odds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -84,7 +84,7 @@ class TestSums:
         assert np.allclose(found.weights, components - own * weights[~kept].sum(), atol=1e-4)
         for n, counts in enumerate(levels):
             total = counts.sum(axis=0)
-            assert np.allclose(found.total_of(n), total, atol=1e-4)
+            assert np.allclose(found.totals[n], total, atol=1e-4)
         logs = log_likelihoods(table.rows, Point(own, model.factors))
         assert np.isclose(found.log_likelihood, table.rows.weights @ logs, rtol=1e-6)
 
@@ -133,7 +133,7 @@ def regression(n, table, ridge=RIDGE):
         model.scores.all[n],
         model.features,
         sums.scores[scores],
-        sums.total_of(n),
+        sums.totals[n],
         table.counts[levels],
         ridge.on(model)[scores],
         ridge.intercepts,

@@ -34,7 +34,6 @@ from jointpmf.solvers.starts.random import mixed_with_uniform, random_point
 from jointpmf.threads import interrupts, one_blas_thread
 
 if TYPE_CHECKING:
-    from jointpmf.fit.validation import Judge
     from jointpmf.marginals.marginal_set import MarginalSet
 
 logger = logging.getLogger("jointpmf")
@@ -250,7 +249,7 @@ class TableFit:
 
     fit: CoupledFit
     weighting: Any
-    judge: Judge | None = None
+    judge: Validation | None = None
 
     def run(
         self, marginals: MarginalSet, rank: int | None, generator: np.random.Generator
@@ -269,8 +268,7 @@ class TableFit:
         self, marginals: MarginalSet, generator: np.random.Generator, rank: int
     ) -> Solution:
         problem = CoupledLeastSquares(marginals, rank, self.weighting)
-        held_out = None if self.judge is None else self.judge(rank)
-        found = self.fit.run(problem, marginals, generator, held_out)
+        found = self.fit.run(problem, marginals, generator, self.judge)
         return replace(found, settings=Coupled(max(map(len, marginals.subsets))))
 
     def _ranks(

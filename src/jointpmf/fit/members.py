@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +12,7 @@ from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
 from jointpmf.solvers.loop import Loop, Outcome, Status, iterate
 from jointpmf.solvers.methods import solver_of
+from jointpmf.traits import parts_of
 
 if TYPE_CHECKING:
     from jointpmf.fit.coupled import Problem
@@ -39,7 +39,8 @@ def members_of(pmf: JointPMF, n_averaged: int) -> list[JointPMF]:
     >>> [bool(np.allclose(a.table(), b.table())) for a, b in zip(members_of(whole, 2), pmfs)]
     [True, True]
     """
-    first, count = sum(_points_of(pmf)), n_averaged - len(pmf.trait_models)
+    first = max((part.stop for part in parts_of(pmf.trait_models)), default=0)
+    count = n_averaged - len(pmf.trait_models)
     if n_averaged == 1 or count < 1 or (pmf.rank - first) % count:
         return [pmf]
     ends = np.linspace(first, pmf.rank, count + 1).astype(int)
@@ -56,11 +57,6 @@ def part_of(pmf: JointPMF, which: slice) -> JointPMF:
     return JointPMF(pmf.domain, weights / weights.sum(), factors)
 
 
-def _points_of(pmf: JointPMF) -> list[int]:
-    """Return how many components each fit of traits has; they come first."""
-    return [len(model.space.points) for model in pmf.trait_models]
-
-
 def some_members(solution: Solution) -> list[JointPMF]:
     """Return few of the fits that a model averages: data change the others as much."""
     members = members_of(solution.pmf, solution.n_averaged)
@@ -69,8 +65,7 @@ def some_members(solution: Solution) -> list[JointPMF]:
 
 def some_trait_members(solution: Solution) -> tuple[float, list[JointPMF]]:
     """Return how much fits of traits count for in an average, and the weightiest of them."""
-    pmf, ends = solution.pmf, np.cumsum([0, *_points_of(solution.pmf)])
-    parts = [slice(*pair) for pair in pairwise(ends.tolist())]
+    pmf, parts = solution.pmf, parts_of(solution.trait_models)
     shares = [float(pmf.weights[part].sum()) for part in parts]
     heaviest = np.argsort(np.negative(shares), kind="stable")[:_MOST_TRAIT_MEMBERS]
     return sum(shares), [part_of(pmf, parts[k]) for k in sorted(heaviest.tolist())]

@@ -23,7 +23,7 @@ from jointpmf.fit.solution import Solution, Start
 from jointpmf.fit.starts import fresh_points, lifted
 from jointpmf.point import Point
 from jointpmf.rows.source import Table
-from jointpmf.solvers.loop import Loop, Outcome, Status
+from jointpmf.solvers.loop import Loop, Outcome, Status, one_history
 from jointpmf.solvers.starts.moves import crossed, moved, passes_of_move
 from jointpmf.solvers.starts.random import point_at_rows
 from jointpmf.threads import interrupts
@@ -266,5 +266,4 @@ def _finished(climbs: _Climbs) -> Solution:
         return Solution.of(best, table.domain, start)
     own = replace(fit, loop=replace(fit.loop, max_iter=n_left))
     found = own.from_point(table, best.point, start, begun=climbs.begun)
-    lines = [step._replace(iteration=step.iteration + best.n_iter) for step in found.history[1:]]
-    return replace(found, history=[*best.history, *lines])
+    return replace(found, history=one_history([best.history, found.history]))

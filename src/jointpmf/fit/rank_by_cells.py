@@ -70,8 +70,7 @@ def fit_by_cells(
     split: Split, fit: EMFit, search: Search, generator: np.random.Generator
 ) -> Solution:
     """Return the average of fits that together predict hidden cells best from their rows."""
-    assert split.judge is not None
-    cells = split.judge(1)
+    cells = split.judge
     assert isinstance(cells, HeldOutCells)
     kinds = _CellSearch(split.fitted, cells, fit, search, generator)
     kinds.trials.run(kinds.candidates())

@@ -26,11 +26,11 @@ from jointpmf.point import Point
 from jointpmf.rows.source import Table
 from jointpmf.rows.table import Rows, distinct_codes, mean_log_likelihood
 from jointpmf.solvers.held_out import HeldOut
-from jointpmf.solvers.loop import Status
+from jointpmf.solvers.loop import Status, Validation
 
 if TYPE_CHECKING:
     from jointpmf.fit.likelihood import EMFit
-    from jointpmf.fit.validation import Judge, Splitter
+    from jointpmf.fit.validation import Splitter
     from jointpmf.pmf import JointPMF
 
 _SMOOTHINGS = (0.1, 1.0)
@@ -126,16 +126,12 @@ class _Seeded(NamedTuple):
     """What is fitted and what is held out, and the seed of the fits to it."""
 
     fitted: Table
-    judge: Judge
+    judge: Validation
     seed: int
 
 
 AnyKind = _Kind | TraitKind
 Candidates = Iterator[tuple[AnyKind, Callable[[], Solution]]]
-
-
-def _judge(rows: Rows, given: Rows | None) -> Judge:
-    return lambda rank: HeldOut(rows, given, patience=_STEP_PATIENCE)
 
 
 class _RankSearch:
@@ -256,12 +252,12 @@ class _RankSearch:
         while len(self._splits) <= k:
             self._splits.append(self._split(self._generators[len(self._splits)]))
         split = self._splits[k]
-        table, held_out = split.fitted, split.judge(kind.rank)
+        table = split.fitted
         if isinstance(kind, _Kind) and kind.emphasis > 1:
             assert isinstance(table.rows, Rows)
             assert self.target is not None
             table = replace(table, rows=table.rows.emphasised(self.target, kind.emphasis))
-        return self._of(kind).run(table, np.random.default_rng(split.seed), held_out)
+        return self._of(kind).run(table, np.random.default_rng(split.seed), split.judge)
 
     def _of(self, kind: AnyKind) -> EMFit:
         loop = in_stage(self.fit.loop, str(kind))
@@ -282,14 +278,14 @@ class _RankSearch:
         kept = self.weights - held_out
         if self.target is None:
             table = Table(self.codes, kept, Rows.of_codes(self.codes, kept))
-            return _Seeded(table, _judge(Rows.of_codes(self.codes, held_out), None), seed)
+            return _Seeded(table, _held_out(Rows.of_codes(self.codes, held_out)), seed)
         array = self.codes.array.copy()
         array[:, self.target] = MISSING
         hidden = Codes(self.codes.domain, array)
         both = Codes(self.codes.domain, np.vstack([self.codes.array, array]))
         weights = np.concatenate([kept, held_out])
         seen = held_out * (self.codes.array[:, self.target] != MISSING)
-        judge = _judge(Rows.of_codes(self.codes, seen), Rows.of_codes(hidden, seen))
+        judge = _held_out(Rows.of_codes(self.codes, seen), Rows.of_codes(hidden, seen))
         return _Seeded(Table(both, weights, Rows.of_codes(both, weights)), judge, seed)
 
     def _thinned(self, generator: np.random.Generator) -> np.ndarray:
@@ -336,7 +332,7 @@ class _RankSearch:
         def cost(share: float) -> float:
             both = [average([one.pmf, other.pmf], [1 - share, share]) for one, other, _ in pairs]
             costs = (
-                split.judge(pmf.rank).cost(Point.of_pmf(pmf))
+                split.judge.cost(Point.of_pmf(pmf))
                 for pmf, (_, _, split) in zip(both, pairs, strict=True)
             )
             return float(np.mean(list(costs)))
@@ -359,3 +355,7 @@ class _RankSearch:
 
 def _average_of(solutions: list[Solution]) -> JointPMF:
     return average([solution.pmf for solution in solutions])
+
+
+def _held_out(rows: Rows, given: Rows | None = None) -> HeldOut:
+    return HeldOut(rows, given, patience=_STEP_PATIENCE)

@@ -28,7 +28,7 @@ Candidates = Iterator[tuple[str, Callable[[], Solution]]]
 
 def best_of_starts(fit: EMFit, split: Split, generator: np.random.Generator) -> Solution:
     """Return the best of several fits; one that fails is recorded, unless all of them do."""
-    held_out = None if split.judge is None else split.judge(fit.rank)
+    held_out = split.judge
     n_starts = fit.n_starts or 1
     if n_starts == 1 or (fit.start == "auto" and held_out is None):
         return fit.run(split.fitted, generator, held_out)

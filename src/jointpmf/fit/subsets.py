@@ -82,8 +82,7 @@ def _fit_implicitly(
     problem, _ = problem_of(table, rank, order, limits)
     source = FittedTo("implicit", n_marginals=math.comb(len(table.domain), order), order=order)
     logger.info("%s: counting them would take longer", source)
-    held_out = None if fit.judge is None else fit.judge(rank)
-    solution = fit.fit.run(problem, None, generator, held_out)
+    solution = fit.fit.run(problem, None, generator, fit.judge)
     return replace(solution, source=source, settings=objective)
 
 

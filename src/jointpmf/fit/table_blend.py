@@ -26,7 +26,7 @@ from jointpmf.solvers.table_shares import Witness, best_shares
 if TYPE_CHECKING:
     from jointpmf.fit.solution import Solution
     from jointpmf.fit.table_rank import RankSearch
-    from jointpmf.fit.table_traits import TraitKind
+    from jointpmf.fit.table_traits import TableKind
     from jointpmf.marginals.measurement import Measurement
     from jointpmf.pmf import JointPMF
 
@@ -103,8 +103,8 @@ class Blend:
         return fits
 
     def _shares(
-        self, found: Solution, first: dict[TraitKind, Solution], folds: Sequence[_Fold]
-    ) -> dict[TraitKind, float]:
+        self, found: Solution, first: dict[TableKind, Solution], folds: Sequence[_Fold]
+    ) -> dict[TableKind, float]:
         """Return how much traits of each kind are to count for; the rest is left to the others."""
         flattery = np.array(self._optimisms(found, first))
         cells, whole = self.search.cells, [found.pmf, *(fit.pmf for fit in first.values())]
@@ -119,7 +119,7 @@ class Blend:
         scale = (1 - _LEAST_FREE) / max(free + sum(kept.values()), 1e-300)
         return {kind: scale * share for kind, share in kept.items()}
 
-    def _optimisms(self, found: Solution, first: dict[TraitKind, Solution]) -> list[float]:
+    def _optimisms(self, found: Solution, first: dict[TableKind, Solution]) -> list[float]:
         """Return how much free components, and traits of each kind, adapt to chance."""
         search = self.search
         drawn = search.drawn(found.pmf, _N_DRAWN) if search.marginals.is_counted else []
@@ -154,7 +154,7 @@ class Blend:
     def _trait_fit(self) -> TableTraitFit:
         return TableTraitFit(self.search.cell_fit.fit.loop, self.search.marginals.is_counted)
 
-    def _fit(self, kind: TraitKind, cells: TableCells, ends: Ends) -> Solution:
+    def _fit(self, kind: TableKind, cells: TableCells, ends: Ends) -> Solution:
         found = self._trait_fit.run(kind, cells, self.search.generator, ends)
         check_not_stopped(found)
         return found

@@ -14,7 +14,7 @@ from jointpmf.solvers.loop import iterate
 from jointpmf.solvers.starts.traits import flat_model
 from jointpmf.solvers.table_traits import TraitSecants
 from jointpmf.solvers.traits import Ridge
-from jointpmf.traits import Scores, Space, TraitModel, is_ordered
+from jointpmf.traits import Scores, Space, TraitModel, has_width
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
@@ -34,7 +34,7 @@ _FIRST_SIZE, _FIRST_WIDTH = 0.5, 0.1
 """Log-odds per standard deviation at the start, and which part of that the widths begin with."""
 
 
-class TraitKind(NamedTuple):
+class TableKind(NamedTuple):
     """Traits of one kind."""
 
     ridge: float
@@ -53,11 +53,11 @@ class TraitKind(NamedTuple):
         size = _FIRST_SIZE / np.sqrt(n_traits)
         coefficients = np.zeros_like(flat.coefficients)
         coefficients[:, :n_traits] = size * generator.normal(size=(len(coefficients), n_traits))
-        coefficients[scores.offsets[:-1][scores.scales > 0] + 1] *= _FIRST_WIDTH
+        coefficients[scores.widths] *= _FIRST_WIDTH
         return replace(flat, coefficients=coefficients)
 
 
-def kinds_of(domain: Domain) -> list[TraitKind]:
+def kinds_of(domain: Domain) -> list[TableKind]:
     """Return the kinds of traits that may suit variables, whose numbers may be mere names.
 
     Examples
@@ -66,9 +66,9 @@ def kinds_of(domain: Domain) -> list[TraitKind]:
     >>> len(kinds_of(Domain.of_sizes([2, 2, 2]))), len(kinds_of(Domain.of_sizes([2, 2, 5])))
     (3, 6)
     """
-    has_order = any(variable.size > 2 and is_ordered(variable) for variable in domain)
+    has_order = any(map(has_width, domain))
     orders = (False, True) if has_order else (False,)
-    return [TraitKind(ridge, order) for order in orders for ridge in _RIDGES]
+    return [TableKind(ridge, order) for order in orders for ridge in _RIDGES]
 
 
 class Ends(NamedTuple):
@@ -94,13 +94,13 @@ class TableTraitFit:
     is_counted: bool
 
     def run(
-        self, kind: TraitKind, cells: TableCells, generator: np.random.Generator, ends: Ends
+        self, kind: TableKind, cells: TableCells, generator: np.random.Generator, ends: Ends
     ) -> Solution:
         """Return one fit, with points of its own."""
         return self.from_model(kind, kind.begin(cells, generator), ends, cells)
 
     def from_model(
-        self, kind: TraitKind, begin: TraitModel, ends: Ends, cells: TableCells
+        self, kind: TableKind, begin: TraitModel, ends: Ends, cells: TableCells
     ) -> Solution:
         """Return the fit from a model, with its points."""
         unit = 1.0 if self.is_counted else float(cells.n_shown.max()) / _EXACT_ROWS

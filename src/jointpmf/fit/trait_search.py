@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from jointpmf.domain import Domain
 from jointpmf.fit.settings import Traits
-from jointpmf.traits import is_ordered
+from jointpmf.traits import has_width
 
 Moves = tuple[tuple[str, tuple[float, ...]], ...]
 
@@ -66,7 +66,7 @@ class TraitClimb:
 
     def __init__(self, domain: Domain, tried: Tried, cost: Cost, min_gain: float) -> None:
         self._most_traits = min(len(domain), _MOST_TRAITS)
-        self._has_order = any(is_ordered(variable) and variable.size > 2 for variable in domain)
+        self._has_order = any(map(has_width, domain))
         self._tried, self._cost, self._min_gain = tried, cost, min_gain
 
     def candidates(self, first: TraitKind, points: tuple[int, ...]) -> Climb:

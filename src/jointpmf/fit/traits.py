@@ -17,11 +17,11 @@ from jointpmf.fit.solution import Solution, Start
 from jointpmf.pmf import JointPMF
 from jointpmf.point import Point, columns_of_one
 from jointpmf.rows.source import Source, Table
-from jointpmf.solvers.loop import Loop, Outcome, Status, Validation, iterate
+from jointpmf.solvers.loop import Loop, Outcome, Status, Validation, iterate, one_history
 from jointpmf.solvers.starts.traits import along_directions, correlations_of_rows, flat_model
 from jointpmf.solvers.trait_sums import LevelSums, RowSums, Summing
 from jointpmf.solvers.traits import PulledEM, RedrawnEM, Ridge, TraitEM, WeightEM
-from jointpmf.traits import Scores, Space, TraitModel, check_n_traits
+from jointpmf.traits import Scores, Space, TraitModel, check_n_traits, parts_of
 
 if TYPE_CHECKING:
     from jointpmf.fit.settings import Likelihood, Traits
@@ -122,15 +122,11 @@ class TraitFit:
     def _solution(self, stages: list[Outcome], model: TraitModel, point: Point) -> Solution:
         last = stages[-1]
         start = Start("traits", str(self.traits))
-        history = list(stages[0].history)
-        for stage in stages[1:]:
-            n = history[-1].iteration
-            history += [step._replace(iteration=step.iteration + n) for step in stage.history[1:]]
         return Solution(
             JointPMF.at(point, model.domain, trait_models=(model,)),
             last.status,
             last.objective,
-            history,
+            one_history([stage.history for stage in stages]),
             start,
             validation=last.validation,
         )
@@ -152,10 +148,8 @@ def traits_again(source: Source, solution: Solution, settings: Likelihood) -> li
 
     Columns that have left the traits move as far as the traits do.
     """
-    points, first, pmf = [], 0, solution.pmf
-    for model in solution.trait_models[:_MOST_AGAIN]:
-        own = slice(first, first + len(model.space.points))
-        first = own.stop
+    points, pmf, models = [], solution.pmf, solution.trait_models[:_MOST_AGAIN]
+    for model, own in zip(models, parts_of(models), strict=True):
         weights = pmf.weights[own] / pmf.weights[own].sum()
         solver = TraitEM(_observed(source, model), model, _ridge_of(settings.traits), source.total)
         state = solver.start(model.point(weights))

@@ -35,15 +35,12 @@ _ROW_PATIENCE, _FUNCTION_PATIENCE = 10, 50
 """Iterations without improvement after which a fit ends: of held-out rows or cells, and of a
 function, which may be noisier."""
 
-Judge = Callable[[int], "Validation"]
-"""Gives what judges models of a rank."""
-
 
 class Split(NamedTuple):
     """What is fitted, and what judges the fit, if anything does."""
 
     fitted: Table
-    judge: Judge | None = None
+    judge: Validation | None = None
 
 
 Splitter = Callable[[np.random.Generator], Split]
@@ -71,19 +68,19 @@ def _encoded(table: Any, domain: Domain) -> Codes:
     return encode(table, domain)
 
 
-def judge_of_marginals(validation: Any, domain: Domain) -> Judge | None:
+def judge_of_marginals(validation: Any, domain: Domain) -> Validation | None:
     """Return what judges a fit to marginals: a function, or rows."""
     if validation is None:
         return None
     if callable(validation):
-        return lambda rank: _Judged(validation, domain)
+        return _Judged(validation, domain)
     if isinstance(validation, Real) or are_cells(validation):
         raise JointPMFError(
             "the validation of a fit to marginals must be a table of rows or callable, "
             f"not {shown(validation)}"
         )
     rows = _scored_rows(_encoded(validation, domain), None)
-    return lambda rank: HeldOut(rows, patience=_ROW_PATIENCE)
+    return HeldOut(rows, patience=_ROW_PATIENCE)
 
 
 def splitter(whole: Table, validation: Any, is_smoothed: bool, patience: int = 10) -> Splitter:
@@ -105,7 +102,7 @@ def splitter(whole: Table, validation: Any, is_smoothed: bool, patience: int = 1
     if validation is None:
         return lambda generator: Split(whole)
     if callable(validation):
-        function = Split(whole, lambda rank: _Judged(validation, whole.domain))
+        function = Split(whole, _Judged(validation, whole.domain))
         return lambda generator: function
     rows = _holding_out(whole, _encoded(validation, whole.domain), None, is_smoothed)
     return lambda generator: rows
@@ -194,7 +191,7 @@ def _holding_out(
     scored = np.flatnonzero(~_unknown(codes, fitted, is_smoothed).any(axis=1))
     part = Codes(codes.domain, codes.array[scored])
     rows = _scored_rows(part, None if weights is None else weights[scored])
-    return Split(fitted, lambda rank: HeldOut(rows, patience=_ROW_PATIENCE))
+    return Split(fitted, HeldOut(rows, patience=_ROW_PATIENCE))
 
 
 def _scored_rows(codes: Codes, weights: np.ndarray | None) -> Rows:
@@ -249,7 +246,7 @@ class _Hiding:
         if not len(held_out):
             what = "observed" if scoring == "likelihood" else "observed and has a value"
             raise JointPMFError(f"no cell of the validation part is {what}")
-        return Split(fitted, lambda rank: held_out)
+        return Split(fitted, held_out)
 
 
 def hidden_cells(codes: Codes, cells: Any, generator: np.random.Generator) -> np.ndarray:

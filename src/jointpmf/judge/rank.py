@@ -20,7 +20,7 @@ from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import in_stage, progress_bar, watched_loop
 from jointpmf.fit.settings import Likelihood, Search, checked_objective, checked_search
 from jointpmf.fit.solution import FittedTo
-from jointpmf.fit.validation import Judge, cells_of, drawn_rows, is_fraction, splitter
+from jointpmf.fit.validation import cells_of, drawn_rows, is_fraction, splitter
 from jointpmf.judge.curve import RankCurve, RankScore
 from jointpmf.judge.elbow import separation
 from jointpmf.judge.summary import CRITERIA, information_criteria
@@ -28,7 +28,7 @@ from jointpmf.point import Point
 from jointpmf.rows.source import Table, check_table
 from jointpmf.rows.table import Rows, TableRows, log_likelihoods, mean_log_likelihood
 from jointpmf.solvers.jacobian import n_free_parameters
-from jointpmf.solvers.loop import Status
+from jointpmf.solvers.loop import Status, Validation
 from jointpmf.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class _Fold(NamedTuple):
 
     fitted: Table
     held_out: TableRows | None = None
-    judge: Judge | None = None
+    judge: Validation | None = None
 
 
 def _folds(
@@ -293,7 +293,7 @@ def _result(pmf: JointPMF, fold: _Fold, seconds: float) -> _Result:
     rows, point = fold.fitted.rows, Point.of_pmf(pmf)
     fitted = mean_log_likelihood(rows, point) * rows.total
     if fold.judge is not None:
-        cost = fold.judge(pmf.rank).cost(point)
+        cost = fold.judge.cost(point)
         return _Result(pmf.rank, fitted, rows.total, -cost, math.nan, 1.0, seconds)
     if fold.held_out is None:
         return _Result(pmf.rank, fitted, rows.total, math.nan, math.nan, 0.0, seconds)

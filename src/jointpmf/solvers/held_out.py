@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -41,24 +42,35 @@ class HeldOut:
 
     def __init__(self, rows: Rows, given: Rows | None = None, patience: int = 10) -> None:
         self.patience = patience
-        self._rows, self._given = rows, given
+        self._rows, self._given = _Scored(rows), None if given is None else _Scored(given)
 
     def cost(self, point: Point) -> float:
         """Return minus the mean log-probability of what was held out."""
-        whole = _log_likelihood(self._rows, point, _IMPOSSIBLE_LOG)
+        whole = self._rows.log_likelihood(point, _IMPOSSIBLE_LOG)
         if self._given is not None:
-            whole -= _log_likelihood(self._given, point, 0.0)
-        return -whole / self._rows.total
+            whole -= self._given.log_likelihood(point, 0.0)
+        return -whole / self._rows.rows.total
 
 
-def _log_likelihood(rows: Rows, point: Point, impossible: float) -> float:
-    if len(point.weights) >= _MANY and point.factors.min() > 0:
-        # products of matrices, in single precision: the mean of many rows has enough digits
-        columns = FreeColumns(Scores.unordered(rows.domain), point.factors)
-        return RowSums(rows, columns.scores).log_likelihood(columns, point.weights)
-    logs = log_likelihoods(rows, point)
-    logs[np.isneginf(logs)] = impossible
-    return float(np.multiply(rows.weights, logs).sum())
+@dataclass(frozen=True)
+class _Scored:
+    """Rows whose log-likelihood is asked for again and again."""
+
+    rows: Rows
+
+    @cached_property
+    def _sums(self) -> RowSums:
+        return RowSums(self.rows, Scores.unordered(self.rows.domain))
+
+    def log_likelihood(self, point: Point, impossible: float) -> float:
+        """Return Σ log-likelihood under a model; rows that cannot happen count as impossible."""
+        if len(point.weights) >= _MANY and point.factors.min() > 0:
+            # products of matrices, in single precision: the mean of many rows has enough digits
+            columns = FreeColumns(Scores.unordered(self.rows.domain), point.factors)
+            return self._sums.log_likelihood(columns, point.weights)
+        logs = log_likelihoods(self.rows, point)
+        logs[np.isneginf(logs)] = impossible
+        return float(np.multiply(self.rows.weights, logs).sum())
 
 
 class HeldOutCells:

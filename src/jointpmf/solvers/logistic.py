@@ -16,7 +16,7 @@ from scipy.special import expit
 from jointpmf.threads import run_all
 from jointpmf.traits import columns_of
 
-_LARGEST_STEP = 4.0
+LARGEST_STEP = 4.0
 """How far one step may move any log-odds, in nats."""
 
 _HALVINGS = 6
@@ -38,8 +38,7 @@ class BinaryRegressions:
     features : array of shape (points, features)
         The first is one.
     sums, totals : arrays of shape (variables, points)
-        How many rows are expected to have the second level, and how many observe the variable; one
-        line of totals serves all.
+        How many rows are expected to have the second level, and how many observe the variable.
     ridges : array of shape (features,)
         What pulls coefficients to zero, and the first to its anchor.
     anchors : array of shape (variables,)
@@ -60,7 +59,7 @@ class BinaryRegressions:
         curvatures = self._curvatures(self.totals * shares * (1 - shares))
         ahead = np.linalg.solve(curvatures, pull[:, :, None])[:, :, 0]
         moved = ahead @ self.features.T
-        part = np.minimum(1.0, _LARGEST_STEP / np.maximum(np.abs(moved).max(axis=1), 1e-300))
+        part = np.minimum(1.0, LARGEST_STEP / np.maximum(np.abs(moved).max(axis=1), 1e-300))
         there, left = here.copy(), np.arange(len(here))
         for _ in range(_HALVINGS):
             tried = here[left] + part[left, None] * ahead[left]
@@ -77,8 +76,7 @@ class BinaryRegressions:
         self, there: np.ndarray, odds: np.ndarray, which: np.ndarray | slice = slice(None)
     ) -> np.ndarray:
         """Return the expected log-likelihoods less the ridge, of some variables."""
-        totals = self.totals[which] if len(self.totals) > 1 else self.totals
-        values = (self.sums[which] * odds - totals * np.logaddexp(0, odds)).sum(axis=1)
+        values = (self.sums[which] * odds - self.totals[which] * np.logaddexp(0, odds)).sum(axis=1)
         off = there.copy()
         off[:, 0] -= self.anchors[which]
         return values - off**2 @ self.ridges / 2
@@ -126,7 +124,7 @@ class Regression:
         is_coupled = is_ordered or coefficients.size + len(intercepts) <= _MOST_COUPLED
         ahead = (self._newton if is_coupled else self._by_level)(columns, *pulls)
         moved = ahead[0][:, None] + self.scores @ (ahead[1] @ self.features.T)
-        part = min(1.0, _LARGEST_STEP / max(float(np.abs(moved).max()), 1e-300))
+        part = min(1.0, LARGEST_STEP / max(float(np.abs(moved).max()), 1e-300))
         for _ in range(_HALVINGS):
             there = intercepts + part * ahead[0], coefficients + part * ahead[1]
             if self._at(*there)[1] >= value:

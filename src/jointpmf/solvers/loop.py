@@ -180,6 +180,16 @@ def sentence_of_end(status: Status, objective: float, history: Sequence[Step]) -
     return f"{status.value} Objective {objective:.6g} after {n_iter} iterations in {seconds:.3g} s"
 
 
+def one_history(histories: Sequence[list[Step]]) -> list[Step]:
+    """Return the lines of runs each of which began where the one before had ended."""
+    first, *others = histories
+    lines = list(first)
+    for history in others:
+        n = lines[-1].iteration
+        lines += [step._replace(iteration=step.iteration + n) for step in history[1:]]
+    return lines
+
+
 def iterate(
     solver: Solver,
     point: Point,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from jointpmf.solvers.logistic import LARGEST_STEP
 from jointpmf.solvers.loop import Arrays, State
 from jointpmf.solvers.trait_sums import LevelSums
 from jointpmf.solvers.traits import TraitEM, TraitState
@@ -33,9 +34,6 @@ _REMEMBERED = 15
 
 _FRESH = 20
 """Steps after which the curvature of the M-step is computed anew."""
-
-_LARGEST_STEP = 4.0
-"""How far one step may move any log-odds, in nats."""
 
 _SHORTER, _MOST_TRIED, _ENOUGH = 0.4, 12, 1e-4
 """What a step that gains too little is shortened by, how often, and the part of what its slope
@@ -144,7 +142,7 @@ class TraitSecants(TraitEM):
         slope = float(ahead @ state.pull)
         if not slope > 0:
             return None
-        part = min(1.0, _LARGEST_STEP / max(_largest_move(model, ahead), 1e-300))
+        part = min(1.0, LARGEST_STEP / max(_largest_move(model, ahead), 1e-300))
         for _ in range(_MOST_TRIED):
             found = self._at(_at_vector(model, here + part * ahead), state.point.weights)
             if found.objective <= state.objective - _ENOUGH * part * slope:

@@ -37,14 +37,10 @@ class Sums(NamedTuple):
     scores: np.ndarray
     """The sum of each score over the rows, by how likely each row is at the point."""
     totals: np.ndarray
-    """How many rows observe each variable at the point; one line if all rows observe all."""
+    """How many rows observe each variable at the point."""
     weights: np.ndarray
     """How many rows are at the point."""
     log_likelihood: float
-
-    def total_of(self, n: int) -> np.ndarray:
-        """Return how many rows observe a variable at each point."""
-        return self.totals[n] if len(self.totals) > 1 else self.totals[0]
 
 
 class Columns(Protocol):
@@ -135,7 +131,8 @@ class RowSums:
 
         def chunk(k: int) -> None:
             for rows in _blocks(self._bounds[k], self._bounds[k + 1], len(base)):
-                logs[rows] = posteriors(self._design(rows), slopes, base)[1]
+                parts, tops = likelihoods(self._design(rows), slopes, base)
+                logs[rows] = tops + np.log(parts.sum(axis=1))
 
         run_all([partial(chunk, k) for k in range(len(self._bounds) - 1)])
         return float(self._weights @ logs + self.counts @ model.intercepts)
@@ -148,10 +145,7 @@ class RowSums:
 
         def chunk(k: int) -> None:
             for rows in _blocks(self._bounds[k], self._bounds[k + 1], n_points):
-                logs = self._design(rows) @ slopes
-                logs += base
-                tops[rows] = logs.max(axis=1)
-                np.exp(logs - tops[rows, None].astype(np.float32), out=found[rows])
+                found[rows], tops[rows] = likelihoods(self._design(rows), slopes, base)
 
         run_all([partial(chunk, k) for k in range(len(self._bounds) - 1)])
         return _Likelihoods(model, found, tops)
@@ -167,8 +161,6 @@ class RowSums:
         return slopes, base.astype(np.float32)
 
     def _observed(self, of_holes: np.ndarray, at_points: np.ndarray) -> np.ndarray:
-        if not len(self._holes):
-            return at_points[None]
         totals = np.repeat(at_points[None], len(self._columns), axis=0)
         totals[self._holes] = of_holes
         return totals
@@ -186,8 +178,10 @@ class RowSums:
         log_likelihood = 0.0
         for rows in _blocks(begin, end, len(base)):
             design, weights = self._design(rows), self._weights[rows]
-            posterior, logs = posteriors(design, slopes, base)
-            log_likelihood += float(weights @ logs)
+            posterior, tops = likelihoods(design, slopes, base)
+            totals_of_rows = posterior.sum(axis=1)
+            log_likelihood += float(weights @ (tops + np.log(totals_of_rows)).astype(np.float64))
+            posterior /= totals_of_rows[:, None]
             posterior *= weights.astype(np.float32)[:, None]
             totals += design.T @ posterior
             at_points += posterior.sum(axis=0)
@@ -233,18 +227,15 @@ def _blocks(begin: int, end: int, n_points: int) -> Iterator[slice]:
     return (slice(first, min(first + size, end)) for first in range(begin, end, size))
 
 
-def posteriors(
+def likelihoods(
     design: np.ndarray, slopes: np.ndarray, base: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return P(point | row), and the log of what the row's likelihoods sum to."""
+    """Return how likely rows are at each point, as parts of the most, and the log of the most."""
     logs = design @ slopes
     logs += base
-    top = logs.max(axis=1)
-    logs -= top[:, None]
-    np.exp(logs, out=logs)
-    totals = logs.sum(axis=1)
-    logs /= totals[:, None]
-    return logs, (top + np.log(totals)).astype(np.float64)
+    tops = logs.max(axis=1)
+    logs -= tops[:, None]
+    return np.exp(logs, out=logs), tops
 
 
 class LevelSums:

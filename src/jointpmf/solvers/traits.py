@@ -7,6 +7,7 @@ the likelihood, less what the ridge takes from it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -49,7 +50,7 @@ class Ridge:
         space, scores = model.space, model.scores
         ridges = np.repeat([self.traits, self.waves], [space.n_traits, len(space.phases)])
         strength = np.ones(len(model.coefficients))
-        strength[scores.offsets[:-1][scores.scales > 0] + 1] = self.widths
+        strength[scores.widths] = self.widths
         return strength[:, None] * ridges
 
 
@@ -61,7 +62,27 @@ class TraitState(State):
     sums: Sums
 
 
-class TraitEM:
+class PointSolver(ABC):
+    """What solvers of a likelihood have in common that remember nothing but their point."""
+
+    relative = False
+    floor = 0.0
+    resolution = 0.0
+
+    @abstractmethod
+    def start(self, point: Point) -> State:
+        """Return the state at a point."""
+
+    def memory(self, state: State) -> Arrays:
+        """Return nothing: all follows from the point."""
+        return {}
+
+    def recalled(self, state: State, memory: Arrays) -> State:
+        """Return the state that had this point."""
+        return self.start(state.point)
+
+
+class TraitEM(PointSolver):
     """EM over the coefficients of a trait model, as a solver for the loop.
 
     Parameters
@@ -76,13 +97,10 @@ class TraitEM:
         The weight of all rows.
     """
 
-    relative = False
-    floor = 0.0
-    resolution = 0.0
-
     def __init__(self, observed: Summing, begin: TraitModel, ridge: Ridge, total: float) -> None:
         self.domain = begin.domain
-        self._observed, self._begin, self._ridge, self._total = observed, begin, ridge, total
+        self._observed, self._begin, self._total = observed, begin, total
+        self._ridges, self._intercept_ridge = ridge.on(begin), ridge.intercepts
 
     def start(self, point: Point) -> TraitState:
         """Return the state at a point that was computed from coefficients."""
@@ -93,19 +111,11 @@ class TraitEM:
         assert isinstance(state, TraitState)
         return self._at(self._moved(state.model, state.sums), state.point.weights)
 
-    def memory(self, state: State) -> Arrays:
-        """Return nothing: all follows from the point."""
-        return {}
-
-    def recalled(self, state: State, memory: Arrays) -> TraitState:
-        """Return the state that had this point."""
-        return self.start(state.point)
-
     def _at(self, model: TraitModel, weights: np.ndarray) -> TraitState:
         sums = self._observed.sums(model, weights)
-        penalty = (self._ridge.on(model) * model.coefficients**2).sum()
+        penalty = (self._ridges * model.coefficients**2).sum()
         drift = ((model.intercepts - self._begin.intercepts) ** 2).sum()
-        penalty += self._ridge.intercepts * drift
+        penalty += self._intercept_ridge * drift
         objective = (penalty / 2 - sums.log_likelihood) / self._total
         return TraitState(model.point(weights), float(objective), model=model, sums=sums)
 
@@ -117,7 +127,7 @@ class TraitEM:
         binary = np.flatnonzero(sizes == 2)
         larger = np.flatnonzero(sizes > 2).tolist()
         tasks = [partial(self._move, n, model, sums, moved) for n in larger]
-        run_all(tasks or [lambda: None])
+        run_all(tasks)
         if len(binary):
             self._move_binary(binary, model, sums, moved)
         return moved
@@ -136,10 +146,10 @@ class TraitEM:
             model.scores.all[n],
             model.features,
             sums.scores[scores],
-            sums.total_of(n),
+            sums.totals[n],
             self._observed.counts[levels],
-            self._ridge.on(model)[scores],
-            self._ridge.intercepts,
+            self._ridges[scores],
+            self._intercept_ridge,
             self._begin.intercepts[levels],
         )
 
@@ -148,15 +158,12 @@ class TraitEM:
     ) -> None:
         """Move all binary variables at once, in place."""
         no, scores = model.domain.offsets[which], model.scores.offsets[which]
-        totals = (
-            np.stack([sums.total_of(n) for n in which]) if len(sums.totals) > 1 else sums.totals
-        )
-        anchors = self._begin.intercepts
+        totals, anchors = sums.totals[which], self._begin.intercepts
         regressions = BinaryRegressions(
             np.hstack([np.ones((len(model.features), 1)), model.features]),
             sums.scores[scores] + totals / 2,
             totals,
-            np.array([self._ridge.intercepts / 2, *self._ridge.on(model)[scores[0]]]),
+            np.array([self._intercept_ridge / 2, *self._ridges[scores[0]]]),
             anchors[no + 1] - anchors[no],
         )
         odds = model.intercepts[no + 1] - model.intercepts[no]
@@ -216,7 +223,7 @@ class WeightState(State):
     expected: np.ndarray
 
 
-class WeightEM:
+class WeightEM(PointSolver):
     """EM over the weights of points whose columns stay: a convex problem (eq. 78).
 
     Parameters
@@ -228,10 +235,6 @@ class WeightEM:
     total : float
         The weight of all rows.
     """
-
-    relative = False
-    floor = 0.0
-    resolution = 0.0
 
     def __init__(self, observed: Summing, model: TraitModel, total: float) -> None:
         self.domain = model.domain
@@ -249,14 +252,6 @@ class WeightEM:
         weights = state.expected / state.expected.sum()
         return self.start(Point(weights, state.point.factors))
 
-    def memory(self, state: State) -> Arrays:
-        """Return nothing: all follows from the point."""
-        return {}
-
-    def recalled(self, state: State, memory: Arrays) -> WeightState:
-        """Return the state that had this point."""
-        return self.start(state.point)
-
 
 @dataclass(frozen=True, kw_only=True)
 class PulledState(State):
@@ -265,7 +260,7 @@ class PulledState(State):
     ahead: Point
 
 
-class PulledEM:
+class PulledEM(PointSolver):
     """EM over free columns and weights that are pulled to where they begin (eq. 79).
 
     Parameters
@@ -277,10 +272,6 @@ class PulledEM:
     pull : float
         How many rows of each component that counts for.
     """
-
-    relative = False
-    floor = 0.0
-    resolution = 0.0
 
     def __init__(self, rows: TableRows, begin: Point, pull: float) -> None:
         self.domain, self._total = rows.domain, rows.total
@@ -300,11 +291,3 @@ class PulledEM:
         """Return the state after one EM step."""
         assert isinstance(state, PulledState)
         return self.start(state.ahead)
-
-    def memory(self, state: State) -> Arrays:
-        """Return nothing: all follows from the point."""
-        return {}
-
-    def recalled(self, state: State, memory: Arrays) -> PulledState:
-        """Return the state that had this point."""
-        return self.start(state.point)

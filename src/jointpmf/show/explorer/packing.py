@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jointpmf.traits import parts_of
+
 if TYPE_CHECKING:
     from jointpmf.judge.uncertainty import Uncertainty
     from jointpmf.pmf import JointPMF
@@ -39,16 +41,14 @@ def packed_model(pmf: JointPMF) -> tuple[list[dict[str, Any]], bytes]:
     """
     stacked = np.concatenate(pmf.factors)
     described: list[dict[str, Any]] = []
-    parts, is_stored, begin = [pmf.weights], np.ones(pmf.rank, bool), 0
-    for model in pmf.trait_models:
-        count = len(model.space.points)
-        own = slice(begin, begin + count)
+    parts, is_stored = [pmf.weights], np.ones(pmf.rank, bool)
+    for model, own in zip(pmf.trait_models, parts_of(pmf.trait_models), strict=True):
         numbers = _numbers_of(model)
         if numbers.size < stacked[:, own].size and _are_computed(model, stacked[:, own]):
-            described.append({"begin": begin, "points": count, **_sizes_of(model)})
+            place = {"begin": own.start, "points": own.stop - own.start}
+            described.append({**place, **_sizes_of(model)})
             parts.append(numbers)
             is_stored[own] = False
-        begin += count
     parts.append(stacked[:, is_stored].ravel())
     return described, np.concatenate(parts).astype("<f8").tobytes()
 

@@ -59,8 +59,7 @@ def correlations_of_rows(columns: np.ndarray, weights: np.ndarray, scores: Score
         mean = weights @ values / max(weights @ observed, 1e-300)
         design[:, places] = (values - mean) * observed[:, None]
         seen[:, places] = observed[:, None]
-        if scores.scales[n] > 0:
-            design[:, places.start + 1] = 0.0
+    design[:, scores.widths] = 0.0
     weighted = design * weights[:, None]
     products, together = weighted.T @ design, (seen * weights[:, None]).T @ seen
     return between_variables(products / np.maximum(together, 1e-300), scores)
