@@ -34,14 +34,15 @@ is by how much the peak of the process grew. Ours uses both cores, scikit-surpri
 WHY = """
 ## Why
 
-A mixture of products spends components where a factor model bends a line: on both tables the
-largest of all models that were tried is chosen, 4,096 points along factors. With 200 movies, of
-which a user has rated 25 in the fitted part, BMF says the same with 100 factors and is 0.8 %
-ahead in RMSE. With 51 of 100 ratings of each user of Jester there is more to learn than few
-factors hold: ours is 3.7 % ahead of BMF, and 0.4 % behind neighbours of items, which give every
-rating of a row a weight of its own. As predicted levels ours are the best on both tables, and
-only ours say how sure they are. It costs minutes to an hour where the others take seconds to
-minutes."""
+Points in a space of traits follow what a factor model follows: with 200 movies ours is as good as
+BMF with 100 factors, and has the smallest errors of predicted levels. With 51 of 100 ratings of
+each user of Jester it is 4 % ahead of BMF and level with neighbours of items, which give every
+rating of a row a weight of its own. What is left there is the number of points. Twelve traits are
+known so well from 51 ratings that 8,192 points lie too far apart: in 1,500 rows the same
+coefficients have an RMSE of 4.105 at 2,048 points, 4.091 at 8,192, 4.072 at 32,768, 4.064 at
+131,072 and 4.053 with the exact posterior of each row, which is no longer a finite mixture. Steps at
+the final points, free weights and columns that may leave the traits make it worse (4.115, 4.118 and
+4.167 from 4.105, in 5,000 rows)."""
 
 
 def surprising(model: Any, split: Split) -> list[Tried]:
