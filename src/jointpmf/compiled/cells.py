@@ -86,6 +86,64 @@ def list_cells(columns, offsets, begin, end, ptr, cells):
 
 
 @compiled
+def list_combinations(columns, radix, bounds, firsts, begin, end, cells):
+    """Set cells[k * n + g] to the combination in which row begin + k has the g-th of n groups.
+
+    Group g has the variables bounds[g]:bounds[g + 1], and its combinations lie from firsts[g] on,
+    the last variable fastest; a code is one more than it was, so that a missing one is zero.
+    """
+    size, n_groups = end - begin, len(firsts)
+    place = np.empty(size, np.int32)
+    for g in range(n_groups):
+        place[:] = 0
+        for n in range(bounds[g], bounds[g + 1]):
+            column, factor = columns[n, begin:end], np.int32(radix[n])
+            for k in range(size):
+                place[k] = place[k] * factor + np.int32(column[k] + 1)
+        for k in range(size):
+            cells[k * n_groups + g] = firsts[g] + place[k]
+
+
+@compiled
+def set_combinations(stack, offsets, bounds, firsts, out):
+    """Set the rows of `out` to the products of each combination's rows of a stack.
+
+    What is missing counts for one, and the last row stays what it is.
+    """
+    out[-1] = stack[-1]
+    for g in range(len(firsts)):
+        first, count = firsts[g], 1
+        out[first] = 1.0
+        for n in range(bounds[g], bounds[g + 1]):
+            radix = offsets[n + 1] - offsets[n] + 1
+            for p in range(count - 1, -1, -1):  # from the end, so that nothing is overwritten
+                for code in range(radix - 1, -1, -1):
+                    for f in range(out.shape[1]):
+                        factor = stack[offsets[n] + code - 1, f] if code else 1.0
+                        out[first + p * radix + code, f] = out[first + p, f] * factor
+            count *= radix
+
+
+@compiled
+def add_combinations(counts, offsets, bounds, firsts, out):
+    """Add what was counted of each combination to the levels that it has, and the last row."""
+    out[-1] += counts[-1]
+    for g in range(len(firsts)):
+        count = 1
+        for n in range(bounds[g], bounds[g + 1]):
+            count *= offsets[n + 1] - offsets[n] + 1
+        for p in range(count):
+            left = p
+            for n in range(bounds[g + 1] - 1, bounds[g] - 1, -1):
+                radix = offsets[n + 1] - offsets[n] + 1
+                code = left % radix
+                left //= radix
+                if code:
+                    for f in range(out.shape[1]):
+                        out[offsets[n] + code - 1, f] += counts[firsts[g] + p, f]
+
+
+@compiled
 def set_codes(cells, ptr, offsets, columns):
     """Set columns[n, row] to the code of each observed cell; those of a row are in order."""
     for row in range(len(ptr) - 1):

@@ -23,6 +23,7 @@ from jointpmf.compiled.posteriors import e_step, safe_cells, stack_of
 from jointpmf.data.codes import Codes, code_dtype
 from jointpmf.domain import MISSING, Domain
 from jointpmf.point import Point
+from jointpmf.rows.combinations import Combinations
 from jointpmf.threads import run_all
 
 CHUNK_ROWS, MAX_CHUNKS, CHUNK_BYTES = 1024, 32, 2**26
@@ -91,6 +92,7 @@ class _Weighted(ABC):
 
     domain: Domain
     weights: np.ndarray
+    is_emphasised = False
 
     @property
     @abstractmethod
@@ -98,8 +100,18 @@ class _Weighted(ABC):
         """How often each level of each variable was seen."""
 
     @abstractmethod
-    def listed(self, begin: int, end: int) -> Iterator[ListedRows]:
-        """Yield rows begin:end in blocks."""
+    def listed(
+        self, begin: int, end: int, combinations: Combinations | None = None
+    ) -> Iterator[ListedRows]:
+        """Yield rows begin:end in blocks: their cells, or their combinations of cells."""
+
+    @cached_property
+    def combinations(self) -> Combinations | None:
+        """How the E-step takes variables together, if there are rows enough for that."""
+        if len(self) < CHUNK_ROWS or self.is_emphasised:
+            return None
+        found = Combinations(self.domain)
+        return found if found.are_worth(len(self)) else None
 
     def __len__(self) -> int:
         """Return the number of rows that are kept."""
@@ -135,6 +147,8 @@ class Rows(_Weighted):
         How often, or with which weight, each row was seen; and the sum of that.
     n_empty : int
         Rows of the table that had no observed cell; they say nothing and are left out.
+    is_emphasised : bool
+        Whether a row may have one cell several times.
     """
 
     domain: Domain
@@ -142,6 +156,7 @@ class Rows(_Weighted):
     ptr: np.ndarray
     weights: np.ndarray
     n_empty: int = 0
+    is_emphasised: bool = False
 
     @classmethod
     def of_codes(cls, codes: Codes, sample_weight: np.ndarray | None = None) -> Rows:
@@ -181,9 +196,19 @@ class Rows(_Weighted):
         set_codes(self.cells, self.ptr, self.domain.offsets, columns)
         return columns
 
-    def listed(self, begin: int, end: int) -> Iterator[ListedRows]:
-        """Yield rows begin:end, all in one block."""
-        yield slice(begin, end), self.cells, self.ptr[begin : end + 1]
+    @cached_property
+    def _combined(self) -> np.ndarray:
+        """The combinations of all rows; they are asked for again and again."""
+        return Combinations(self.domain).of_columns(self.columns)
+
+    def listed(
+        self, begin: int, end: int, combinations: Combinations | None = None
+    ) -> Iterator[ListedRows]:
+        """Yield rows begin:end: their cells in one block, or their combinations in several."""
+        if combinations is not None:
+            yield from combinations.in_parts(self._combined, begin, end)
+        else:
+            yield slice(begin, end), self.cells, self.ptr[begin : end + 1]
 
     def cells_of(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the observed cells of some rows, and for each the position of its row in those."""
@@ -198,12 +223,13 @@ class Rows(_Weighted):
         repeats = np.where((self.cells >= first) & (self.cells < end), times, 1)
         places = np.concatenate([[0], np.cumsum(repeats)])
         cells = np.repeat(self.cells, repeats)
-        return Rows(self.domain, cells, places[self.ptr], self.weights, self.n_empty)
+        return Rows(self.domain, cells, places[self.ptr], self.weights, self.n_empty, times > 1)
 
     def taken(self, which: np.ndarray) -> Rows:
         """Return some of the rows."""
         ptr = np.concatenate([[0], np.cumsum(np.diff(self.ptr)[which])])
-        return Rows(self.domain, self.cells_of(which)[1], ptr, self.weights[which])
+        cells = self.cells_of(which)[1]
+        return Rows(self.domain, cells, ptr, self.weights[which], 0, self.is_emphasised)
 
 
 @dataclass(frozen=True)
@@ -253,8 +279,12 @@ class ColumnRows(_Weighted):
         """Number of cells, observed or not."""
         return self.columns.size
 
-    def listed(self, begin: int, end: int) -> Iterator[ListedRows]:
+    def listed(
+        self, begin: int, end: int, combinations: Combinations | None = None
+    ) -> Iterator[ListedRows]:
         """Yield rows begin:end in blocks, each of which overwrites the last."""
+        if combinations is not None:
+            return combinations.listed(self.columns, begin, end)
         return listed_cells(self.columns, self.domain.offsets, begin, end)
 
     def cells_of(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -384,40 +414,53 @@ class Expectation(Stacks):
         n_chunks = min(len(rows) // CHUNK_ROWS, MAX_CHUNKS, chunk_bytes // size)
         self._bounds = np.linspace(0, len(rows), max(n_chunks, 1) + 1).astype(np.int64)
         self._logs = np.empty(len(rows))
-
-    @cached_property
-    def _counts(self) -> list[np.ndarray]:
-        """The sums of each chunk; who asks for log-likelihoods only needs none."""
-        return [self.empty_stack() for _ in self._bounds[1:]]
+        self._sums = np.empty(len(self._bounds) - 1)
+        self._counts: dict[int, list[np.ndarray]] = {}
 
     def counts(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
         """Return how often each level is expected with each component, and Σ log-likelihood."""
-        self._run(stack, self._counts)
-        counts = self._counts[0].copy()
-        for chunk in self._counts[1:]:
+        n_safe, combinations = safe_cells(stack), self.rows.combinations
+        if combinations is not None and combinations.longest <= n_safe:
+            counted = self._counted(combinations.stack(stack), combinations)
+            return combinations.counts(counted), float(self._sums.sum())
+        return self._counted(stack, None), float(self._sums.sum())
+
+    def _counted(self, stack: np.ndarray, combinations: Combinations | None) -> np.ndarray:
+        """Return the sum of what all chunks count of each row of a stack."""
+        if len(stack) not in self._counts:
+            self._counts[len(stack)] = [aligned_zeros(*stack.shape) for _ in self._sums]
+        chunks = self._counts[len(stack)]
+        self._run(stack, chunks, combinations)
+        counts = chunks[0].copy()
+        for chunk in chunks[1:]:
             counts += chunk
-        return counts, self._log_likelihood()
+        return counts
 
     def log_likelihoods(self, stack: np.ndarray) -> np.ndarray:
         """Return the log-likelihood of each distinct row."""
-        self._run(stack, [np.empty((0, self.width))] * (len(self._bounds) - 1))
+        self._run(stack, [np.empty((0, self.width))] * len(self._sums), None)
         return self._logs.copy()
 
-    def _log_likelihood(self) -> float:
-        weights = self.rows.weights
-        counted = np.zeros(len(weights))  # a row that counts for nothing may be impossible
-        return float(np.multiply(weights, self._logs, out=counted, where=weights > 0).sum())
-
-    def _run(self, stack: np.ndarray, counts: list[np.ndarray]) -> None:
+    def _run(
+        self, stack: np.ndarray, counts: list[np.ndarray], combinations: Combinations | None
+    ) -> None:
         n_safe, unused = safe_cells(stack), np.empty((0, 0))
 
         def chunk(k: int) -> None:
             counts[k][:] = 0
-            for rows, cells, ptr in self.rows.listed(self._bounds[k], self._bounds[k + 1]):
+            begin, end = self._bounds[k], self._bounds[k + 1]
+            for rows, cells, ptr in self.rows.listed(begin, end, combinations):
                 weights, logs = self.rows.weights[rows], self._logs[rows]
                 e_step(cells, ptr, weights, stack, n_safe, unused, counts[k], logs, self._lanes)
+            self._sums[k] = _weighted_sum(self.rows.weights[begin:end], self._logs[begin:end])
 
         run_all([partial(chunk, k) for k in range(len(counts))])
+
+
+def _weighted_sum(weights: np.ndarray, logs: np.ndarray) -> float:
+    """Return Σ weight · log; a row that counts for nothing may be impossible."""
+    counted = np.zeros(len(weights))
+    return float(np.multiply(weights, logs, out=counted, where=weights > 0).sum())
 
 
 def log_likelihoods(rows: TableRows, point: Point) -> np.ndarray:
