@@ -40,16 +40,6 @@ def listed_cells(
 
 
 @compiled
-def row_keys(columns, radix):
-    """Return Σ over variables of (code + 1) · radix, modulo 2**64, for each row."""
-    keys = np.zeros(columns.shape[1], np.uint64)
-    for n in range(len(columns)):
-        for row in range(columns.shape[1]):
-            keys[row] += np.uint64(columns[n, row] + 1) * radix[n]
-    return keys
-
-
-@compiled
 def n_observed(columns):
     """Return how many cells of each row are observed."""
     counts = np.zeros(columns.shape[1], np.int32)

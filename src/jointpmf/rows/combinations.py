@@ -1,13 +1,14 @@
 """Neighbouring variables looked up together: fewer products per row, and none for missing cells.
 
-A group of variables has a combination for each of their levels, missing being one more. The products
-of a combination's factors are computed once per pass, and a row multiplies one of them per group.
+A group of variables has a combination for each of their levels, missing being one more. The product
+of a combination's factors is computed once per pass, and a row multiplies one of them per group.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,8 +24,9 @@ from jointpmf.compiled.panels import aligned_zeros
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
 
-_MOST_COMBINED = 128
-"""Combinations of a group of several variables: more would not stay near the processor."""
+_MOST_OF_PAIRS, _MOST_COMBINED = 512, 128
+"""Combinations of two variables, and of more, that are one group: with more of them, products would
+not stay near the processor."""
 
 _ROWS_PER_COMBINATION = 64
 """Rows that there must be for each combination, for products of them to be worth making."""
@@ -39,10 +41,10 @@ class Combinations:
     def __init__(self, domain: Domain) -> None:
         self.offsets = domain.offsets
         self.radix = np.array(domain.sizes, np.int64) + 1
-        bounds = [0]
-        room = 1
+        bounds, room = [0], 1
         for n, radix in enumerate(self.radix.tolist()):
-            if n > bounds[-1] and room * radix > _MOST_COMBINED:
+            most = _MOST_OF_PAIRS if n == bounds[-1] + 1 else _MOST_COMBINED
+            if n > bounds[-1] and room * radix > most:
                 bounds.append(n)
                 room = 1
             room *= radix
@@ -54,7 +56,7 @@ class Combinations:
 
     def _groups(self) -> list[tuple[int, int]]:
         bounds = self.bounds.tolist()
-        return list(zip(bounds[:-1], bounds[1:], strict=True))
+        return list(pairwise(bounds))
 
     def are_worth(self, n_rows: int) -> bool:
         """Tell whether so many rows are worth the products."""

@@ -20,13 +20,13 @@ from jointpmf.marginals.counts import MarginalCounts
 from jointpmf.marginals.orders import check_countable
 from jointpmf.marginals.tables import Table as CountTable
 from jointpmf.marginals.tables import add
+from jointpmf.rows.distinct import row_hashes
 from jointpmf.rows.source import Table, digest_of
 from jointpmf.rows.table import (
     ColumnRows,
     Stacks,
     TableRows,
     marginal_of_counts,
-    row_hashes,
     rows_of_codes,
 )
 

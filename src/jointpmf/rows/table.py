@@ -7,16 +7,15 @@ neither on the number of threads nor on the size of a block (docs/math.md, eq. 2
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from jointpmf.compiled.cells import cell_dtype, listed_cells, n_observed, row_keys, set_codes
+from jointpmf.compiled.cells import cell_dtype, listed_cells, n_observed, set_codes
 from jointpmf.compiled.counting import add_level_counts
 from jointpmf.compiled.panels import aligned_zeros, lanes_of, padded_width, panel_width
 from jointpmf.compiled.posteriors import e_step, safe_cells, stack_of
@@ -24,19 +23,21 @@ from jointpmf.data.codes import Codes, code_dtype
 from jointpmf.domain import MISSING, Domain
 from jointpmf.point import Point
 from jointpmf.rows.combinations import Combinations
+from jointpmf.rows.distinct import Kinds, kinds_if_few, kinds_of_rows
 from jointpmf.threads import run_all
 
 CHUNK_ROWS, MAX_CHUNKS, CHUNK_BYTES = 1024, 32, 2**26
 """Rows of a chunk at least, how many chunks there are at most, and the memory of their sums."""
 
-_NEGLIGIBLE = 1e-20
-"""Rows with less than this part of all weight change nothing, and are left out."""
-
 MOST_LISTED = 2**28
 """Bytes of the longest list of cells that is made of a whole table; longer ones stay columns."""
 
-PROBE_ROWS = 2**16
-"""Rows that tell whether rows repeat often enough to be worth finding."""
+MANY_ROWS = 2**16
+"""Of no more rows than this the distinct ones are always found."""
+
+MOST_KINDS, MOST_KINDS_OF_COLUMNS = 0.85, 0.5
+"""Distinct rows of a large table, as a part of all, up to which they are worth finding: where their
+cells are then listed, and where they stay columns, or are too many to be listed."""
 
 
 ListedRows = tuple[slice, np.ndarray, np.ndarray]
@@ -161,8 +162,12 @@ class Rows(_Weighted):
     @classmethod
     def of_codes(cls, codes: Codes, sample_weight: np.ndarray | None = None) -> Rows:
         """Return the distinct rows of a table in an order that does not depend on its own."""
-        columns, weights, n_empty = kinds_of_rows(codes, sample_weight)[:3]
-        return cls.of_columns(codes.domain, columns, weights, n_empty)
+        return cls.of_kinds(codes.domain, kinds_of_rows(codes, sample_weight))
+
+    @classmethod
+    def of_kinds(cls, domain: Domain, kinds: Kinds) -> Rows:
+        """Return the distinct rows that were found in a table."""
+        return cls.of_columns(domain, kinds.columns, kinds.weights, kinds.n_empty)
 
     @classmethod
     def of_columns(
@@ -252,9 +257,10 @@ class ColumnRows(_Weighted):
     @classmethod
     def of_codes(cls, codes: Codes, sample_weight: np.ndarray | None = None) -> ColumnRows:
         """Return the rows of a table: the distinct ones where that is much less, else all."""
-        if _often_repeat(codes):
-            return cls(codes.domain, *kinds_of_rows(codes, sample_weight)[:3])
-        return cls.as_they_are(codes, sample_weight)
+        kinds = kinds_if_few(codes, sample_weight, MOST_KINDS_OF_COLUMNS)
+        if kinds is None:
+            return cls.as_they_are(codes, sample_weight)
+        return cls(codes.domain, kinds.columns, kinds.weights, kinds.n_empty)
 
     @classmethod
     def as_they_are(cls, codes: Codes, sample_weight: np.ndarray | None = None) -> ColumnRows:
@@ -303,79 +309,12 @@ TableRows = Rows | ColumnRows
 def rows_of_codes(codes: Codes, sample_weight: np.ndarray | None = None) -> TableRows:
     """Return the rows of a table in whichever form is fast and does not take too much memory."""
     size = codes.array.size * np.dtype(cell_dtype(codes.domain.offsets[-1])).itemsize
-    if size <= MOST_LISTED or _often_repeat(codes):
-        return Rows.of_codes(codes, sample_weight)
-    return ColumnRows.as_they_are(codes, sample_weight)
-
-
-def _often_repeat(codes: Codes) -> bool:
-    """Tell whether at least half of the rows repeat others, by looking at some."""
-    step = max(codes.n_rows // PROBE_ROWS, 1)
-    firsts, _ = _distinct(codes.columns[:, ::step], codes.domain.sizes)
-    return 2 * len(firsts) <= -(-codes.n_rows // step)
-
-
-def distinct_codes(codes: Codes, sample_weight: np.ndarray | None) -> tuple[Codes, np.ndarray]:
-    """Return the distinct rows of a table, in an order of their own, and their weights."""
-    found = kinds_of_rows(codes, sample_weight)
-    return Codes(codes.domain, found.columns.T), found.weights
-
-
-class Kinds(NamedTuple):
-    """The distinct rows of a table, and which row is which of them."""
-
-    columns: np.ndarray
-    """Their codes, one column per variable."""
-    weights: np.ndarray
-    """What the rows of each kind count for together."""
-    n_empty: int
-    """How many rows had no observed cell."""
-    used: np.ndarray
-    """The positions of the rows that count."""
-    inverse: np.ndarray
-    """The kind of each of those."""
-
-
-def kinds_of_rows(codes: Codes, sample_weight: np.ndarray | None) -> Kinds:
-    """Return the distinct rows of a table, in an order that does not depend on its own."""
-    weights = np.ones(codes.n_rows) if sample_weight is None else sample_weight
-    observed = n_observed(codes.columns) > 0
-    used = np.flatnonzero(observed & (weights > _NEGLIGIBLE * weights.sum()))
-    columns = codes.columns if len(used) == codes.n_rows else codes.columns[:, used]
-    firsts, inverse = _distinct(columns, codes.domain.sizes)
-    sums = np.bincount(inverse, weights=weights[used], minlength=len(firsts))
-    n_empty = int(codes.n_rows - observed.sum())
-    return Kinds(columns[:, firsts], sums, n_empty, used, inverse)
-
-
-def _distinct(columns: np.ndarray, sizes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first row of each kind, and the kind of each row."""
-    room = math.prod(size + 1 for size in sizes)
-    if room < 2**64:  # the row as one number
-        radix = np.cumprod([1, *(size + 1 for size in sizes[:-1])], dtype=np.uint64)
-    else:  # as a hash of it
-        radix = _hash_radix(len(sizes))
-    keys = row_keys(columns, radix)
-    _, firsts, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    if room >= 2**64 and any((column[firsts][inverse] != column).any() for column in columns):
-        _, firsts, inverse = np.unique(columns, axis=1, return_index=True, return_inverse=True)
-    return firsts, inverse
-
-
-def _hash_radix(n_variables: int) -> np.ndarray:
-    odd = 2 * np.random.default_rng(0).integers(2**63, size=n_variables) + 1
-    return odd.astype(np.uint64)
-
-
-def row_hashes(columns: np.ndarray) -> np.ndarray:
-    """Return a hash of each row whose sums tell tables apart.
-
-    Sums of plain keys would not: they follow from how often each level was seen.
-    """
-    keys = row_keys(columns, _hash_radix(len(columns)))
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # as SplitMix64
-        keys = (keys ^ (keys >> np.uint64(shift))) * np.uint64(factor)
-    return keys ^ (keys >> np.uint64(31))
+    are_many = codes.n_rows > MANY_ROWS and Combinations(codes.domain).are_worth(codes.n_rows)
+    most = MOST_KINDS_OF_COLUMNS if size > MOST_LISTED else MOST_KINDS if are_many else 1.0
+    kinds = kinds_if_few(codes, sample_weight, most)
+    if kinds is None:
+        return ColumnRows.as_they_are(codes, sample_weight)
+    return Rows.of_kinds(codes.domain, kinds)
 
 
 class Stacks:
@@ -413,7 +352,6 @@ class Expectation(Stacks):
         size = 8 * (self.n_levels + 1) * self.width
         n_chunks = min(len(rows) // CHUNK_ROWS, MAX_CHUNKS, chunk_bytes // size)
         self._bounds = np.linspace(0, len(rows), max(n_chunks, 1) + 1).astype(np.int64)
-        self._logs = np.empty(len(rows))
         self._sums = np.empty(len(self._bounds) - 1)
         self._counts: dict[int, list[np.ndarray]] = {}
 
@@ -438,21 +376,28 @@ class Expectation(Stacks):
 
     def log_likelihoods(self, stack: np.ndarray) -> np.ndarray:
         """Return the log-likelihood of each distinct row."""
-        self._run(stack, [np.empty((0, self.width))] * len(self._sums), None)
-        return self._logs.copy()
+        logs = np.empty(len(self.rows))
+        self._run(stack, [np.empty((0, self.width))] * len(self._sums), None, logs)
+        return logs
 
     def _run(
-        self, stack: np.ndarray, counts: list[np.ndarray], combinations: Combinations | None
+        self,
+        stack: np.ndarray,
+        counts: list[np.ndarray],
+        combinations: Combinations | None,
+        logs: np.ndarray | None = None,
     ) -> None:
         n_safe, unused = safe_cells(stack), np.empty((0, 0))
 
         def chunk(k: int) -> None:
             counts[k][:] = 0
             begin, end = self._bounds[k], self._bounds[k + 1]
+            own = np.empty(end - begin) if logs is None else logs[begin:end]
             for rows, cells, ptr in self.rows.listed(begin, end, combinations):
-                weights, logs = self.rows.weights[rows], self._logs[rows]
-                e_step(cells, ptr, weights, stack, n_safe, unused, counts[k], logs, self._lanes)
-            self._sums[k] = _weighted_sum(self.rows.weights[begin:end], self._logs[begin:end])
+                weights = self.rows.weights[rows]
+                found = own[rows.start - begin : rows.stop - begin]
+                e_step(cells, ptr, weights, stack, n_safe, unused, counts[k], found, self._lanes)
+            self._sums[k] = _weighted_sum(self.rows.weights[begin:end], own)
 
         run_all([partial(chunk, k) for k in range(len(counts))])
 
