@@ -28,7 +28,7 @@ _MOST_OF_PAIRS, _MOST_COMBINED = 512, 128
 """Combinations of two variables, and of more, that are one group: with more of them, products would
 not stay near the processor."""
 
-_ROWS_PER_COMBINATION = 64
+_ROWS_PER_COMBINATION = 32
 """Rows that there must be for each combination, for products of them to be worth making."""
 
 _ROWS_AT_ONCE = 2**14

@@ -26,6 +26,7 @@ from jointpmf.rows.table import (
     ColumnRows,
     Stacks,
     TableRows,
+    drawn_by_weight,
     marginal_of_counts,
     rows_of_codes,
 )
@@ -210,11 +211,12 @@ class DrawSample:
     def __call__(self, part: Part) -> Sample:
         """Return what is drawn of a part."""
         weights = part.rows.weights
-        if self.rate is not None:
-            generator = np.random.default_rng((self.seed, part.index))
-            weights = generator.poisson(self.rate * weights).astype(np.float64)
-        drawn = np.flatnonzero(weights)
-        return Sample(part.rows.columns[:, drawn], weights[drawn])
+        if self.rate is None:
+            drawn = np.flatnonzero(weights)
+            return Sample(part.rows.columns[:, drawn], weights[drawn])
+        generator = np.random.default_rng((self.seed, part.index))
+        drawn, counts = drawn_by_weight(weights, self.rate, generator)
+        return Sample(part.rows.columns[:, drawn], counts)
 
 
 @dataclass(frozen=True)

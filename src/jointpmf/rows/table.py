@@ -408,6 +408,21 @@ def _weighted_sum(weights: np.ndarray, logs: np.ndarray) -> float:
     return float(np.multiply(weights, logs, out=counted, where=weights > 0).sum())
 
 
+def drawn_by_weight(
+    weights: np.ndarray, rate: float, generator: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows, each drawn `rate` times its weight on average, and how often each was drawn.
+
+    One is drawn at random from every 1 / rate of the weight, so that neighbours share alike.
+    """
+    ends = np.cumsum(weights) * rate
+    points = np.arange(np.ceil(ends[-1]) if len(ends) else 0.0)
+    points += generator.random(len(points))
+    found = np.searchsorted(ends, points[points < ends[-1:].sum()], side="right")
+    starts = np.flatnonzero(np.diff(found, prepend=-1))
+    return found[starts], np.diff(starts, append=len(found)).astype(np.float64)
+
+
 def log_likelihoods(rows: TableRows, point: Point) -> np.ndarray:
     """Return the log-likelihood of each distinct row under a model."""
     expectation = Expectation(rows, len(point.weights))
