@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _PASSES_OF_A_FIT = 150
 """Passes over the rows that a fit takes, about."""
 
-_CLIMBS, _PASSES_OF_A_CLIMB = 5, 300
+_CLIMBS, _PASSES_OF_A_CLIMB = 4, 250
 """Climbs that what starts may cost is meant for, and the passes that one takes, about."""
 
 
@@ -242,7 +242,7 @@ class Effort:
     work: float = 6e10
     sample_work: float = 5e9
     most_sampled: int = 5
-    step_work: float = 2e5
+    step_work: float = 5e5
     rows_per_component: int = 300
     n_steps: int = 50
     many_rows: int = 10**6
@@ -263,7 +263,8 @@ class Effort:
             return n_rows
         part = self.sample_work / work
         if most_work is not None:
-            part = min(part, most_work / (_CLIMBS * _PASSES_OF_A_CLIMB * n_cells * rank))
+            of_pass = most_work / (_CLIMBS * _PASSES_OF_A_CLIMB) - self.step_work
+            part = min(part, of_pass / (n_cells * rank))
         return min(max(int(part * n_rows), self.rows_per_component * rank), n_rows)
 
     def is_evidence(self, n_starts: int, n_distinct: int) -> bool:

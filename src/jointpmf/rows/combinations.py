@@ -53,6 +53,7 @@ class Combinations:
         self.firsts = np.cumsum([0, *rooms[:-1]], dtype=np.int64)
         self.n_combinations = sum(rooms)
         self.longest = max(b - a for a, b in self._groups())
+        self._ptr = np.arange(_ROWS_AT_ONCE + 1) * len(self.firsts)
 
     def _groups(self) -> list[tuple[int, int]]:
         bounds = self.bounds.tolist()
@@ -100,10 +101,9 @@ class Combinations:
             yield slice(first, last), cells[first * len(self.firsts) :], ptr
 
     def _blocks(self, begin: int, end: int) -> Iterator[tuple[int, int, np.ndarray]]:
-        ptr = np.arange(_ROWS_AT_ONCE + 1) * len(self.firsts)
         for first in range(begin, end, _ROWS_AT_ONCE):
             last = min(first + _ROWS_AT_ONCE, end)
-            yield first, last, ptr[: last - first + 1]
+            yield first, last, self._ptr[: last - first + 1]
 
     def _list(self, columns: np.ndarray, begin: int, end: int, cells: np.ndarray) -> None:
         list_combinations(columns, self.radix, self.bounds, self.firsts, begin, end, cells)

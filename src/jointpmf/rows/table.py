@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from jointpmf.compiled.cells import cell_dtype, listed_cells, n_observed, set_codes
-from jointpmf.compiled.counting import add_level_counts
+from jointpmf.compiled.counting import add_cell_counts, add_level_counts
 from jointpmf.compiled.panels import aligned_zeros, lanes_of, padded_width, panel_width
 from jointpmf.compiled.posteriors import e_step, safe_cells, stack_of
 from jointpmf.data.codes import Codes, code_dtype
@@ -26,7 +26,7 @@ from jointpmf.rows.combinations import Combinations
 from jointpmf.rows.distinct import Kinds, kinds_if_few, kinds_of_rows
 from jointpmf.threads import run_all
 
-CHUNK_ROWS, MAX_CHUNKS, CHUNK_BYTES = 1024, 32, 2**26
+CHUNK_ROWS, MAX_CHUNKS, CHUNK_BYTES = 4096, 32, 2**26
 """Rows of a chunk at least, how many chunks there are at most, and the memory of their sums."""
 
 MOST_LISTED = 2**28
@@ -109,7 +109,7 @@ class _Weighted(ABC):
     @cached_property
     def combinations(self) -> Combinations | None:
         """How the E-step takes variables together, if there are rows enough for that."""
-        if len(self) < CHUNK_ROWS or self.is_emphasised:
+        if self.is_emphasised:
             return None
         found = Combinations(self.domain)
         return found if found.are_worth(len(self)) else None
@@ -185,8 +185,9 @@ class Rows(_Weighted):
     @cached_property
     def counts(self) -> np.ndarray:
         """How often each level of each variable was seen."""
-        weights = np.repeat(self.weights, np.diff(self.ptr))
-        return np.bincount(self.cells, weights, minlength=int(self.domain.offsets[-1]))
+        counts = np.zeros(int(self.domain.offsets[-1]))
+        add_cell_counts(self.cells, self.ptr, self.weights, counts)
+        return counts
 
     @property
     def n_cells(self) -> int:
@@ -404,8 +405,10 @@ class Expectation(Stacks):
 
 def _weighted_sum(weights: np.ndarray, logs: np.ndarray) -> float:
     """Return Σ weight · log; a row that counts for nothing may be impossible."""
-    counted = np.zeros(len(weights))
-    return float(np.multiply(weights, logs, out=counted, where=weights > 0).sum())
+    with np.errstate(invalid="ignore"):
+        counted = weights * logs
+    total = float(counted.sum())
+    return float(counted[weights > 0].sum()) if np.isnan(total) else total
 
 
 def drawn_by_weight(
