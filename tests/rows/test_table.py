@@ -457,7 +457,7 @@ class TestBits:
     def problem(self):
         generator = np.random.default_rng(0)
         domain = jp.Domain.of_sizes([5, 4, 6, 3, 2, 7, 5, 4])
-        table = oracle.random_table(generator, domain, 6000, 0.2)
+        table = oracle.random_table(generator, domain, 20_000, 0.2)
         table[::4, 4:] = -1
         rows = rows_of(table, domain, generator.random(len(table)))
         # so small a probability that rows of all cells are multiplied in steps, others are not
@@ -479,7 +479,6 @@ class TestBits:
         rows, point = problem
         expectation = Expectation(rows, 13)
         lengths = np.diff(rows.ptr)
-        assert len(rows) >= 3000
         assert len(expectation._sums) >= 3
         assert lengths.min() <= safe_cells(expectation.stack(point)) < lengths.max()
 
