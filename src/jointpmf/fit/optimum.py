@@ -169,6 +169,8 @@ class _Climbs:
 
     def is_enough(self, trials: Trials[str]) -> bool:
         """Tell whether the best optimum was found often enough, or the budget is used up."""
+        if self.most_work is not None and self._is_used_up:
+            return True
         if self.fit.n_starts is not None or len(self.ends) < 2:
             return False
         gaps = np.diff(sorted(end.objective for end in self.ends)) > self._tolerance
@@ -240,7 +242,10 @@ class _Climbs:
                 self._try(table, point, loop, kind)
         n_moves = n_vain = 0
         n_most = effort.patience if self.fit.rank > 1 else 0
-        while n_vain < n_most and not self._is_stopped and not (self.ends and self._is_used_up):
+        is_limited = self.most_work is not None
+        while n_vain < n_most and not self._is_stopped:
+            if self._is_used_up and (self.ends or is_limited):
+                break
             before = self._summit
             self.n_passes += passes_of_move(n_moves)
             self._pay(table, passes_of_move(n_moves))
