@@ -11,8 +11,8 @@ from jointpmf import threads
 from jointpmf.fit import optimum, starts
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.settings import Effort
+from jointpmf.rows.expectation import Expectation
 from jointpmf.rows.source import Table
-from jointpmf.rows.table import Expectation
 from jointpmf.solvers.loop import Loop
 from jointpmf.solvers.starts.random import mixed
 from support.feasibility import feasible

@@ -14,8 +14,8 @@ from jointpmf.compiled.posteriors import safe_cells
 from jointpmf.data.codes import Codes
 from jointpmf.point import Point
 from jointpmf.rows import distinct as distinct_module
+from jointpmf.rows.expectation import Expectation
 from jointpmf.rows.table import (
-    Expectation,
     Rows,
     log_likelihoods,
     mean_log_likelihood,

@@ -1,8 +1,6 @@
-"""Rows against components: the E-step, compiled and shared over threads.
+"""The rows of a table in memory: lists of their observed cells, or columns of codes.
 
-A row is the list of its observed cells, each the position of a level among all levels of all
-variables. Rows are taken in fixed chunks that have sums of their own, so that the bits depend
-neither on the number of threads nor on the size of a block (docs/math.md, eq. 20).
+A cell is the position of a level among all levels of all variables.
 """
 
 from __future__ import annotations
@@ -10,24 +8,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from jointpmf.compiled.cells import cell_dtype, listed_cells, n_observed, set_codes
 from jointpmf.compiled.counting import add_cell_counts, add_level_counts
-from jointpmf.compiled.panels import aligned_zeros, lanes_of, padded_width, panel_width
-from jointpmf.compiled.posteriors import e_step, safe_cells, stack_of
 from jointpmf.data.codes import Codes, code_dtype
 from jointpmf.domain import MISSING, Domain
 from jointpmf.point import Point
 from jointpmf.rows.combinations import Combinations
-from jointpmf.rows.distinct import Kinds, kinds_if_few, kinds_of_rows
-from jointpmf.threads import run_all
-
-CHUNK_ROWS, MAX_CHUNKS, CHUNK_BYTES = 4096, 32, 2**26
-"""Rows of a chunk at least, how many chunks there are at most, and the memory of their sums."""
+from jointpmf.rows.distinct import Kinds, kinds_if_few, kinds_of_rows, row_hashes
+from jointpmf.rows.expectation import Expectation, ListedRows
 
 MOST_LISTED = 2**28
 """Bytes of the longest list of cells that is made of a whole table; longer ones stay columns."""
@@ -38,10 +31,6 @@ MANY_ROWS = 2**16
 MOST_KINDS, MOST_KINDS_OF_COLUMNS = 0.85, 0.5
 """Distinct rows of a large table, as a part of all, up to which they are worth finding: where their
 cells are then listed, and where they stay columns, or are too many to be listed."""
-
-
-ListedRows = tuple[slice, np.ndarray, np.ndarray]
-"""Which rows, their cells one after the other, and where the cells of each row begin and end."""
 
 
 class ExpectedCounts(Protocol):
@@ -318,97 +307,9 @@ def rows_of_codes(codes: Codes, sample_weight: np.ndarray | None = None) -> Tabl
     return Rows.of_kinds(codes.domain, kinds)
 
 
-class Stacks:
-    """Models of one rank as `stacks`, in the form that the E-step reads.
-
-    A stack has the factors of all variables, one row per level, and the weights as the last row;
-    columns are padded with zeros to whole vectors.
-    """
-
-    def __init__(self, domain: Domain, rank: int) -> None:
-        self.rank = rank
-        self.width = padded_width(rank)
-        self.n_levels = int(domain.offsets[-1])
-
-    def empty_stack(self) -> np.ndarray:
-        """Return a stack of zeros."""
-        return aligned_zeros(self.n_levels + 1, self.width)
-
-    def stack(self, point: Point) -> np.ndarray:
-        """Return a point as a stack."""
-        return stack_of(point.weights, point.factors)
-
-    def point(self, stack: np.ndarray) -> Point:
-        """Return the point that a stack is."""
-        return Point(stack[-1, : self.rank], stack[:-1, : self.rank])
-
-
-class Expectation(Stacks):
-    """The E-step of some rows for models of one rank, with its working memory."""
-
-    def __init__(self, rows: _Weighted, rank: int, chunk_bytes: int = CHUNK_BYTES) -> None:
-        super().__init__(rows.domain, rank)
-        self.rows = rows
-        self._lanes = lanes_of(panel_width(rank))
-        size = 8 * (self.n_levels + 1) * self.width
-        n_chunks = min(len(rows) // CHUNK_ROWS, MAX_CHUNKS, chunk_bytes // size)
-        self._bounds = np.linspace(0, len(rows), max(n_chunks, 1) + 1).astype(np.int64)
-        self._sums = np.empty(len(self._bounds) - 1)
-        self._counts: dict[int, list[np.ndarray]] = {}
-
-    def counts(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return how often each level is expected with each component, and Σ log-likelihood."""
-        n_safe, combinations = safe_cells(stack), self.rows.combinations
-        if combinations is not None and combinations.longest <= n_safe:
-            counted = self._counted(combinations.stack(stack), combinations)
-            return combinations.counts(counted), float(self._sums.sum())
-        return self._counted(stack, None), float(self._sums.sum())
-
-    def _counted(self, stack: np.ndarray, combinations: Combinations | None) -> np.ndarray:
-        """Return the sum of what all chunks count of each row of a stack."""
-        if len(stack) not in self._counts:
-            self._counts[len(stack)] = [aligned_zeros(*stack.shape) for _ in self._sums]
-        chunks = self._counts[len(stack)]
-        self._run(stack, chunks, combinations)
-        counts = chunks[0].copy()
-        for chunk in chunks[1:]:
-            counts += chunk
-        return counts
-
-    def log_likelihoods(self, stack: np.ndarray) -> np.ndarray:
-        """Return the log-likelihood of each distinct row."""
-        logs = np.empty(len(self.rows))
-        self._run(stack, [np.empty((0, self.width))] * len(self._sums), None, logs)
-        return logs
-
-    def _run(
-        self,
-        stack: np.ndarray,
-        counts: list[np.ndarray],
-        combinations: Combinations | None,
-        logs: np.ndarray | None = None,
-    ) -> None:
-        n_safe, unused = safe_cells(stack), np.empty((0, 0))
-
-        def chunk(k: int) -> None:
-            counts[k][:] = 0
-            begin, end = self._bounds[k], self._bounds[k + 1]
-            own = np.empty(end - begin) if logs is None else logs[begin:end]
-            for rows, cells, ptr in self.rows.listed(begin, end, combinations):
-                weights = self.rows.weights[rows]
-                found = own[rows.start - begin : rows.stop - begin]
-                e_step(cells, ptr, weights, stack, n_safe, unused, counts[k], found, self._lanes)
-            self._sums[k] = _weighted_sum(self.rows.weights[begin:end], own)
-
-        run_all([partial(chunk, k) for k in range(len(counts))])
-
-
-def _weighted_sum(weights: np.ndarray, logs: np.ndarray) -> float:
-    """Return Σ weight · log; a row that counts for nothing may be impossible."""
-    with np.errstate(invalid="ignore"):
-        counted = weights * logs
-    total = float(counted.sum())
-    return float(counted[weights > 0].sum()) if np.isnan(total) else total
+def hashes_of(rows: TableRows) -> np.ndarray:
+    """Return a hash of each row, whose sums tell tables apart."""
+    return row_hashes(rows.columns)
 
 
 def drawn_by_weight(
