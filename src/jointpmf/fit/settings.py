@@ -223,7 +223,8 @@ class Effort:
     many_rows : int
         A table of more rows than this is searched on a sample of them, in memory or not.
     passes : float
-        What all starts may then cost, in passes over all rows.
+        What the passes of all starts may then cost, in passes over all rows. What they need
+        besides, and one pass in steps, come on top: together they stay within 20.
     sample_rows, sample_part, sample_cells : int, float, int
         Rows of that sample, about: so many at least, and this part of all, but no more cells.
     sample_iter : int
@@ -246,7 +247,7 @@ class Effort:
     rows_per_component: int = 300
     n_steps: int = 50
     many_rows: int = 10**6
-    passes: float = 20.0
+    passes: float = 15.0
     sample_rows: int = 50_000
     sample_part: float = 0.04
     sample_cells: int = 10**7
