@@ -208,7 +208,7 @@ class TestManyRows:
     """A table of so many rows that the search may cost no more than some passes over them."""
 
     DOMAIN = jp.Domain.of_sizes([4] * 8)
-    MANY = Effort(many_rows=5000, sample_rows=2000, step_work=0)
+    MANY = Effort(many_rows=5000, passes=20, sample_rows=2000, step_work=0)
 
     @pytest.fixture
     def rows(self):
