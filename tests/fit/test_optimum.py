@@ -9,7 +9,12 @@ import pytest
 import jointpmf as jp
 from jointpmf import threads
 from jointpmf.fit import optimum, starts
+from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.settings import Effort
+from jointpmf.rows.expectation import Expectation
+from jointpmf.rows.source import Table
+from jointpmf.solvers.loop import Loop
+from jointpmf.solvers.starts.random import mixed
 from support.feasibility import feasible
 from support.small_fits import (
     DOMAIN,
@@ -197,6 +202,85 @@ class TestSample:
             solution = fit(rows, random_state=seed, **{"max_iter": 20, "effort": few} | options)
             assert np.isfinite(solution.objective)
             assert np.isfinite(solution.pmf.log_probability(rows)).all()
+
+
+class TestManyRows:
+    """A table of so many rows that the search may cost no more than some passes over them."""
+
+    DOMAIN = jp.Domain.of_sizes([4] * 8)
+    MANY = Effort(many_rows=5000, passes=20, sample_rows=2000, step_work=0)
+
+    @pytest.fixture
+    def rows(self):
+        truth = separated_pmf(self.DOMAIN, np.full(4, 0.25), seed=3)
+        rows = truth.sample(40_000, random_state=1, backend="codes")
+        rows[np.random.default_rng(0).random(rows.shape) < 0.2] = jp.MISSING
+        return rows
+
+    def many(self, rows, **options):
+        return fit(rows, 4, domain=self.DOMAIN, **{"effort": self.MANY, "max_iter": 500} | options)
+
+    def test_the_optimum_is_that_of_a_search_on_all_rows(self, rows):
+        few, whole = self.many(rows), self.many(rows, effort=Effort())
+        assert few.objective == pytest.approx(whole.objective, rel=1e-6)
+        assert few.objective == pytest.approx(cost(few.pmf, rows))
+        assert few.start.n_rows < len(rows) / 4
+        assert few.is_replicated
+
+    @pytest.mark.parametrize("passes", [8, 20])
+    def test_the_search_costs_no_more_than_some_passes(self, rows, passes, monkeypatch):
+        n_cells = []
+        counts = Expectation.counts
+
+        def noting(self, stack):
+            n_cells.append((len(self.rows), self.rank))
+            return counts(self, stack)
+
+        monkeypatch.setattr(Expectation, "counts", noting)
+        found = self.many(rows, effort=replace(self.MANY, passes=passes))
+        n_kept = max(n for n, _ in n_cells)
+        searched = sum(n * rank for n, rank in n_cells if n < n_kept)
+        assert 0 < searched <= passes * n_kept * 4
+        assert len([n for n, _ in n_cells if n == n_kept]) <= 2 * found.n_iter + 1 + 3
+
+    def test_seeds_and_threads(self, rows):
+        found = []
+        for count in (1, 2):
+            with threads.limited_to(count):
+                found.append(self.many(rows).pmf)
+        assert_same_bits(*found)
+        assert self.many(rows, random_state=7).objective == pytest.approx(
+            self.many(rows).objective, rel=1e-6
+        )
+
+    def test_optima_that_a_sample_cannot_tell_apart_are_compared_by_all_rows(self, rows):
+        table = Table.of_codes(jp.Codes(self.DOMAIN, rows))
+        em = EMFit(4, Loop(50, 1e-8), effort=self.MANY)
+        climbs = optimum._Climbs(em, table, np.random.default_rng(0), 0.0, table)
+        climbs._climb(0)
+        (end,) = climbs.ends
+        shaken = mixed(end.point, table.marginal, 0.05)
+        climbs.ends.append(end._replace(point=shaken, objective=end.objective - 1e-4))
+        assert climbs.best.point is shaken
+        assert climbs.chosen() is end
+
+    @pytest.mark.parametrize("call", [1, 4])
+    def test_ctrl_c_returns_the_best_of_the_sample(self, rows, monkeypatch, call):
+        monkeypatch.setattr(optimum, "moved", failing(optimum.moved, [], {call}, KeyboardInterrupt))
+        ended = note_outcomes(monkeypatch)
+        solution = self.many(rows)
+        assert solution.status is jp.Status.STOPPED
+        assert np.isfinite(solution.pmf.log_probability(rows)).all()
+        assert len(ended) >= call
+
+    def test_ctrl_c_while_all_rows_are_fitted_returns_how_far_they_came(self, rows):
+        solution = self.many(rows, callback=lambda step, _: step.iteration >= 2)
+        assert (solution.status, solution.n_iter) == (jp.Status.STOPPED, 2)
+        assert solution.objective == pytest.approx(cost(solution.pmf, rows))
+
+    def test_starts_that_were_asked_for_are_made_on_all_rows(self, rows):
+        solution = self.many(rows, n_starts=1)
+        assert (solution.n_starts, solution.start.n_rows) == (1, None)
 
 
 class TestTrouble:

@@ -7,9 +7,10 @@ import pytest
 
 import jointpmf as jp
 from jointpmf.point import Point
+from jointpmf.rows.expectation import Stacks
 from jointpmf.rows.parts import CountLevels, CountSubsets, Expect, Part
 from jointpmf.rows.spool import Spool
-from jointpmf.rows.table import Rows, Stacks
+from jointpmf.rows.table import Rows
 
 TRUTH = jp.random_pmf(jp.Domain.of_sizes([3, 4, 2, 3, 3]), rank=2, random_state=3)
 ROWS = np.array(TRUTH.sample(4000, random_state=0, backend="codes"), int)

@@ -13,9 +13,9 @@ from jointpmf import threads
 from jointpmf.compiled.posteriors import safe_cells
 from jointpmf.data.codes import Codes
 from jointpmf.point import Point
-from jointpmf.rows import table as rows_module
+from jointpmf.rows import distinct as distinct_module
+from jointpmf.rows.expectation import Expectation
 from jointpmf.rows.table import (
-    Expectation,
     Rows,
     log_likelihoods,
     mean_log_likelihood,
@@ -134,9 +134,9 @@ class TestDistinctRows:
 
     @pytest.mark.parametrize("remaining", [0, 1, 7])
     def test_colliding_hashes_are_noticed(self, monkeypatch, remaining):
-        row_keys = rows_module.row_keys
+        row_keys = distinct_module.row_keys
         monkeypatch.setattr(
-            rows_module,
+            distinct_module,
             "row_keys",
             lambda columns, radix: row_keys(columns, radix) & np.uint64(remaining),
         )
@@ -457,7 +457,7 @@ class TestBits:
     def problem(self):
         generator = np.random.default_rng(0)
         domain = jp.Domain.of_sizes([5, 4, 6, 3, 2, 7, 5, 4])
-        table = oracle.random_table(generator, domain, 6000, 0.2)
+        table = oracle.random_table(generator, domain, 20_000, 0.2)
         table[::4, 4:] = -1
         rows = rows_of(table, domain, generator.random(len(table)))
         # so small a probability that rows of all cells are multiplied in steps, others are not
@@ -479,8 +479,7 @@ class TestBits:
         rows, point = problem
         expectation = Expectation(rows, 13)
         lengths = np.diff(rows.ptr)
-        assert len(rows) >= 3000
-        assert len(expectation._counts) >= 3
+        assert len(expectation._sums) >= 3
         assert lengths.min() <= safe_cells(expectation.stack(point)) < lengths.max()
 
     @pytest.mark.parametrize("n_threads", [2, 5])

@@ -40,16 +40,6 @@ def listed_cells(
 
 
 @compiled
-def row_keys(columns, radix):
-    """Return Σ over variables of (code + 1) · radix, modulo 2**64, for each row."""
-    keys = np.zeros(columns.shape[1], np.uint64)
-    for n in range(len(columns)):
-        for row in range(columns.shape[1]):
-            keys[row] += np.uint64(columns[n, row] + 1) * radix[n]
-    return keys
-
-
-@compiled
 def n_observed(columns):
     """Return how many cells of each row are observed."""
     counts = np.zeros(columns.shape[1], np.int32)
@@ -83,6 +73,64 @@ def list_cells(columns, offsets, begin, end, ptr, cells):
             for c in range(count):
                 cells[ptr[k] + c] = cells[k * n_variables + c]
         ptr[k + 1] = ptr[k] + count
+
+
+@compiled
+def list_combinations(columns, radix, bounds, firsts, begin, end, cells):
+    """Set cells[k * n + g] to the combination in which row begin + k has the g-th of n groups.
+
+    Group g has the variables bounds[g]:bounds[g + 1], and its combinations lie from firsts[g] on,
+    the last variable fastest; a code is one more than it was, so that a missing one is zero.
+    """
+    size, n_groups = end - begin, len(firsts)
+    place = np.empty(size, np.int32)
+    for g in range(n_groups):
+        place[:] = 0
+        for n in range(bounds[g], bounds[g + 1]):
+            column, factor = columns[n, begin:end], np.int32(radix[n])
+            for k in range(size):
+                place[k] = place[k] * factor + np.int32(column[k] + 1)
+        for k in range(size):
+            cells[k * n_groups + g] = firsts[g] + place[k]
+
+
+@compiled
+def set_combinations(stack, offsets, bounds, firsts, out):
+    """Set the rows of `out` to the products of each combination's rows of a stack.
+
+    What is missing counts for one, and the last row stays what it is.
+    """
+    out[-1] = stack[-1]
+    for g in range(len(firsts)):
+        first, count = firsts[g], 1
+        out[first] = 1.0
+        for n in range(bounds[g], bounds[g + 1]):
+            radix = offsets[n + 1] - offsets[n] + 1
+            for p in range(count - 1, -1, -1):  # from the end, so that nothing is overwritten
+                for code in range(radix - 1, -1, -1):
+                    for f in range(out.shape[1]):
+                        factor = stack[offsets[n] + code - 1, f] if code else 1.0
+                        out[first + p * radix + code, f] = out[first + p, f] * factor
+            count *= radix
+
+
+@compiled
+def add_combinations(counts, offsets, bounds, firsts, out):
+    """Add what was counted of each combination to the levels that it has, and the last row."""
+    out[-1] += counts[-1]
+    for g in range(len(firsts)):
+        count = 1
+        for n in range(bounds[g], bounds[g + 1]):
+            count *= offsets[n + 1] - offsets[n] + 1
+        for p in range(count):
+            left = p
+            for n in range(bounds[g + 1] - 1, bounds[g] - 1, -1):
+                radix = offsets[n + 1] - offsets[n] + 1
+                code = left % radix
+                left //= radix
+                if code:
+                    for f in range(out.shape[1]):
+                        out[offsets[n] + code - 1, f] += counts[firsts[g] + p, f]
 
 
 @compiled

@@ -51,6 +51,14 @@ def flat_cells(columns, subset, sizes):
 
 
 @compiled
+def add_cell_counts(cells, ptr, weights, counts):
+    """Add the weight of each row to the count of each of its cells."""
+    for row in range(len(weights)):
+        for k in range(ptr[row], ptr[row + 1]):
+            counts[cells[k]] += weights[row]
+
+
+@compiled
 def add_level_counts(column, weights, counts):
     """Add the weight of each row to the count of its level."""
     for row in range(len(column)):

@@ -61,12 +61,15 @@ class EMFit:
         begun = time.perf_counter()
         if self.traits is not None:
             return TraitFit(self.rank, self.traits, self.loop).run(source, generator, held_out)
-        if isinstance(source, Table):
-            if self.start == "auto" and held_out is None:
-                return _by_size(best_optimum(self, source, generator, begun))
+        if not isinstance(source, Table):
+            check_levels(source.domain, source.counts)
+            begin = self._begin_on_sample(source, generator)
+        elif self.start != "auto" or held_out is not None:
             begin = begin_in_memory(self, source, generator, held_out)
+        elif self.n_starts is None and source.n_rows > self.effort.many_rows and self.rank > 1:
+            begin = self._begin_on_sample(source, generator)
         else:
-            begin = self._begin_elsewhere(source, generator)
+            return _by_size(best_optimum(self, source, generator, begun))
         if begin.outcome is not None:
             found = Solution.of(begin.outcome, source.domain, begin.start)
             return _as_often_found(found, begin.searched)
@@ -127,24 +130,29 @@ class EMFit:
         marginal = (1 - _UNSEEN) * marginal + _UNSEEN / sizes
         return (self.smoothing * sizes * marginal)[:, None]
 
-    def _begin_elsewhere(self, source: Source, generator: np.random.Generator) -> Begin:
-        """Return where a fit to rows that are not in memory begins: at the model of a sample."""
-        check_levels(source.domain, source.counts)
+    def _begin_on_sample(self, source: Source, generator: np.random.Generator) -> Begin:
+        """Return where a fit to many rows, or to rows elsewhere, begins: at a sample's model."""
         if not isinstance(self.start, str):
             return begin_at(self.start, source)
-        size = self.effort.sample_size(len(source.domain))
+        size = self.effort.sample_size(len(source.domain), source.n_rows)
         sample = Table.of_codes(*source.sample(size, int(generator.integers(2**31))))
-        found = self._fit_to_sample(sample, generator)
+        found = self._fit_to_sample(sample, generator, source)
         if found.stopped:
             return found
         if isinstance(source, SpooledRows) and source.n_rows > size and self.loop.max_iter:
             return self._begin_after_steps(source, sample, found, generator)
         return found._replace(point=lifted(found.point, source))
 
-    def _fit_to_sample(self, sample: Table, generator: np.random.Generator) -> Begin:
+    def _fit_to_sample(
+        self, sample: Table, generator: np.random.Generator, whole: Source | None = None
+    ) -> Begin:
         """Return the model of some rows, at which a fit to all of them may begin."""
         loop = replace(self.loop, max_iter=self.effort.sample_iter, callback=None)
-        found = replace(self, loop=loop).run(sample, generator)
+        fit = replace(self, loop=loop)
+        if self.start == "auto":
+            found = best_optimum(fit, sample, generator, time.perf_counter(), whole)
+        else:
+            found = fit.run(sample, generator)
         assert found.start is not None
         start = replace(found.start, n_rows=found.start.n_rows or sample.total)
         is_stopped = found.status is Status.STOPPED

@@ -22,10 +22,11 @@ from jointpmf.fit.search import Trials, log_how_often_found
 from jointpmf.fit.solution import Solution, Start
 from jointpmf.fit.starts import fresh_points, lifted
 from jointpmf.point import Point
-from jointpmf.rows.source import Table
+from jointpmf.rows.source import Source, Table
+from jointpmf.rows.table import drawn_by_weight
 from jointpmf.solvers.loop import Loop, Outcome, Status, one_history
 from jointpmf.solvers.starts.moves import crossed, moved, passes_of_move
-from jointpmf.solvers.starts.random import point_at_rows
+from jointpmf.solvers.starts.random import passes_of_start, point_at_rows
 from jointpmf.threads import interrupts
 
 if TYPE_CHECKING:
@@ -48,12 +49,31 @@ _LOOSE = 0.02
 """How far later starts on samples are taken with all rows, as a part of what optima may differ by
 and be the same."""
 
+_CLIMBING, _COMPARING = 0.65, 0.9
+"""What of its cost a limited search may have spent when a climb ends, and when its end was fitted
+to the rows that ends are compared by; the rest is for comparing them by all rows."""
+
+_ENDED_NOISE, _GAINED_NOISE, _SAME_NOISE = 1e-4, 1e-2, 1e-2
+"""Parts of a sample's own noise: iterations that gain less end a fit of a limited search, moves
+that gain less were in vain, and ends that differ by less are the same optimum."""
+
+_MOST_RIVALS = 3
+"""Optima of a sample that are compared by all rows."""
+
 
 def best_optimum(
-    fit: EMFit, table: Table, generator: np.random.Generator, begun: float
+    fit: EMFit,
+    table: Table,
+    generator: np.random.Generator,
+    begun: float,
+    whole: Source | None = None,
 ) -> Solution:
-    """Return the best fit to a table that a search finds, and how often it was found."""
-    climbs = _Climbs(fit, table, generator, begun)
+    """Return the best fit to a table that a search finds, and how often it was found.
+
+    If the table is a sample of a whole one, the search may cost what a few passes over that cost,
+    which also tells which of several optima of the sample is the best.
+    """
+    climbs = _Climbs(fit, table, generator, begun, whole)
     trials: Trials[str] = climbs.trials
     try:
         trials.run(climbs.candidates(), climbs.is_enough)
@@ -75,6 +95,8 @@ class _Climbs:
     table: Table
     generator: np.random.Generator
     begun: float
+    whole: Source | None = None
+    """What the table is a sample of, if it is."""
     trials: Trials[str] = field(default_factory=Trials)
     ends: list[Outcome] = field(default_factory=list)
     """Where each climb ended, over all rows."""
@@ -82,6 +104,8 @@ class _Climbs:
     """Where climbs that were crossed with others ended, if ahead of both."""
     n_passes: int = 0
     """Passes over the rows that are searched, of all fits."""
+    work: float = 0.0
+    """What they, and those of the rows that ends are compared by, have cost."""
     passes_of_fits: list[int] = field(default_factory=list)
     """Passes of the fits that began afresh and were not given up."""
     _best: Outcome | None = None
@@ -102,7 +126,17 @@ class _Climbs:
     def n_searched(self) -> int:
         """How many rows are searched."""
         rows = self.table.rows
-        return self.fit.effort.n_rows_searched(len(rows), rows.n_cells, self.fit.rank)
+        return self.fit.effort.n_rows_searched(
+            len(rows), rows.n_cells, self.fit.rank, self.most_work
+        )
+
+    @cached_property
+    def most_work(self) -> float | None:
+        """What the search may cost, if the table is a sample of many rows."""
+        if self.whole is None or self.fit.n_starts is not None:
+            return None
+        n_rows, n_variables = self.whole.n_rows, len(self.whole.domain)
+        return self.fit.effort.work_of_passes(n_rows, n_rows * n_variables, self.fit.rank)
 
     def candidates(self) -> Iterator[tuple[str, Callable[[], Solution]]]:
         """Yield climbs, each as what does it."""
@@ -122,10 +156,21 @@ class _Climbs:
 
     @property
     def _tolerance(self) -> float:
-        return self.fit.effort.agreement * abs(self.best.objective)
+        same = self.fit.effort.agreement * abs(self.best.objective)
+        return max(same, _SAME_NOISE * self._noise(self.table))
+
+    def _noise(self, table: Table) -> float:
+        """Return how far a fit to a sample is from the best of many rows, in nats, about."""
+        if self.most_work is None:
+            return 0.0
+        sizes = self.table.domain.sizes
+        n_parameters = self.fit.rank * (sum(sizes) - len(sizes) + 1)
+        return n_parameters / (2 * table.total)
 
     def is_enough(self, trials: Trials[str]) -> bool:
         """Tell whether the best optimum was found often enough, or the budget is used up."""
+        if self.most_work is not None and self._is_used_up:
+            return True
         if self.fit.n_starts is not None or len(self.ends) < 2:
             return False
         gaps = np.diff(sorted(end.objective for end in self.ends)) > self._tolerance
@@ -136,6 +181,8 @@ class _Climbs:
     def _is_used_up(self) -> bool:
         if self.fit.n_starts is not None or not self.passes_of_fits:
             return False
+        if self.most_work is not None:
+            return self.work >= _CLIMBING * self.most_work
         mean = sum(self.passes_of_fits) / len(self.passes_of_fits)
         return self.n_passes > self.fit.effort.fits * max(mean, _LEAST_PASSES)
 
@@ -168,9 +215,11 @@ class _Climbs:
         n_all = len(self.table.rows)
         if self.n_searched == n_all:
             return self.table
-        some = np.sort(self.generator.permutation(n_all)[: self.n_searched])
+        rows = self.table.rows
+        rate = self.n_searched / rows.total
+        drawn, counts = drawn_by_weight(rows.weights, rate, self.generator)
         # the closed form counts triples over all rows, in one pass: a sample would be too noisy
-        return replace(self.table, rows=self.table.rows.taken(some))
+        return replace(self.table, rows=replace(rows.taken(drawn), weights=counts))
 
     def _go_on_with_all_rows(self, loop: Loop) -> None:
         """Fit all rows from what was found on a sample, as long as that is not behind the best."""
@@ -181,7 +230,7 @@ class _Climbs:
             rival = min(end.objective for end in self.ends)
             tol = _LOOSE * self.fit.effort.agreement * abs(rival)  # enough to see whether it agrees
             loop = replace(loop, rival=rival, tol=max(loop.tol, tol))
-        found = self.fit.outcome(self.table, point, loop, begun=self.begun)
+        found = self._outcome(self.table, point, loop, _COMPARING)
         self._best = found._replace(status=Status.STOPPED) if self._is_stopped else found
 
     def _improve(self, k: int, table: Table, loop: Loop) -> None:
@@ -189,14 +238,20 @@ class _Climbs:
         rows, effort = table.rows, self.fit.effort
         for kind, make in fresh_points(table, self.fit.rank, k, self.generator):
             if not self._is_stopped and (point := make()) is not None:
+                self._pay(table, passes_of_start(kind))
                 self._try(table, point, loop, kind)
         n_moves = n_vain = 0
         n_most = effort.patience if self.fit.rank > 1 else 0
-        while n_vain < n_most and not self._is_stopped and not (self.ends and self._is_used_up):
+        is_limited = self.most_work is not None
+        while n_vain < n_most and not self._is_stopped:
+            if self._is_used_up and (self.ends or is_limited):
+                break
             before = self._summit
             self.n_passes += passes_of_move(n_moves)
+            self._pay(table, passes_of_move(n_moves))
             self._try(table, moved(before.point, rows, n_moves, self.generator), loop)
-            n_vain = 0 if _is_ahead(self._summit, before) else n_vain + 1
+            gained = _GAINED_NOISE * self._noise(table)
+            n_vain = 0 if _is_ahead(self._summit, before, gained) else n_vain + 1
             n_moves += 1
 
     def _cross(self, loop: Loop) -> None:
@@ -217,7 +272,7 @@ class _Climbs:
         best = self._best
         if best is not None:
             loop = replace(loop, rival=best.objective)
-        found = self.fit.outcome(table, point, loop, begun=self.begun)
+        found = self._outcome(table, point, loop, _CLIMBING)
         self.n_passes += _passes(found)
         if best is None or found.objective < best.objective:
             self._best = found
@@ -226,6 +281,43 @@ class _Climbs:
                 self.passes_of_fits.append(_passes(found))
         elif found.status is Status.STOPPED:
             self._best = best._replace(status=Status.STOPPED)
+
+    def _outcome(self, table: Table, point: Point, loop: Loop, share: float) -> Outcome:
+        """Return where a run ends that may use up a share of what the search may cost."""
+        if self.most_work is not None:
+            left = share * self.most_work - self.work
+            most = max(int(left / (2 * self._cost(table))), 1)
+            tol = max(loop.tol, _ENDED_NOISE * self._noise(table))
+            loop = replace(loop, max_iter=min(loop.max_iter, most), tol=tol)
+        found = self.fit.outcome(table, point, loop, begun=self.begun)
+        self._pay(table, _passes(found))
+        return found
+
+    def _cost(self, table: Table) -> float:
+        """Return what a pass over some rows costs, in cells times components."""
+        return table.rows.n_cells * self.fit.rank + self.fit.effort.step_work
+
+    def _pay(self, table: Table, n_passes: int) -> None:
+        self.work += n_passes * self._cost(table)
+
+    def chosen(self) -> Outcome:
+        """Return the best of all climbs; by the whole table, where a sample cannot tell."""
+        best = self.best
+        if self.most_work is None or self.whole is None or self.trials.is_stopped:
+            return best
+        rivals = [best]
+        for end in sorted(self.ends, key=lambda end: end.objective):
+            is_other = end.objective > rivals[-1].objective + self._tolerance
+            if is_other and end.objective < best.objective + self._noise(self.table):
+                rivals.append(end)
+        return best if len(rivals) == 1 else min(rivals[:_MOST_RIVALS], key=self._by_whole)
+
+    def _by_whole(self, end: Outcome) -> float:
+        """Return the objective of all rows, of which the table is a sample."""
+        assert self.whole is not None
+        expectation = self.whole.expectation(self.fit.rank)
+        stack = expectation.stack(lifted(end.point, self.whole))
+        return -expectation.counts(stack)[1]
 
     @property
     def _summit(self) -> Outcome:
@@ -251,18 +343,18 @@ def _passes(outcome: Outcome) -> int:
     return 2 * outcome.n_iter + 1
 
 
-def _is_ahead(one: Outcome, other: Outcome) -> bool:
-    return one.objective < other.objective - _GAIN * abs(other.objective)
+def _is_ahead(one: Outcome, other: Outcome, least: float = 0.0) -> bool:
+    return one.objective < other.objective - max(_GAIN * abs(other.objective), least)
 
 
 def _finished(climbs: _Climbs) -> Solution:
     """Return the best of all climbs, fitted to the end and with the history of both runs."""
-    fit, table, best = climbs.fit, climbs.table, climbs.best
+    fit, table, best = climbs.fit, climbs.table, climbs.chosen()
     start, n_left = climbs.trials.best.start, fit.loop.max_iter - best.n_iter
     assert start is not None
     if climbs.trials.is_stopped:
         return Solution.of(best, table.domain, start).stopped()
-    if n_left <= 0:
+    if n_left <= 0 or climbs.most_work is not None:  # what is left to do all rows do better
         return Solution.of(best, table.domain, start)
     own = replace(fit, loop=replace(fit.loop, max_iter=n_left))
     found = own.from_point(table, best.point, start, begun=climbs.begun)

@@ -23,8 +23,9 @@ from jointpmf.fit.solution import Solution, Start
 from jointpmf.fit.trait_search import TraitClimb, TraitKind
 from jointpmf.mixing import average
 from jointpmf.point import Point
+from jointpmf.rows.distinct import distinct_codes
 from jointpmf.rows.source import Table
-from jointpmf.rows.table import Rows, distinct_codes, mean_log_likelihood
+from jointpmf.rows.table import Rows, mean_log_likelihood
 from jointpmf.solvers.held_out import HeldOut
 from jointpmf.solvers.loop import Status, Validation
 

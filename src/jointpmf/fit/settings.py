@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 _PASSES_OF_A_FIT = 150
 """Passes over the rows that a fit takes, about."""
 
+_CLIMBS, _PASSES_OF_A_CLIMB = 4, 250
+"""Climbs that what starts may cost is meant for, and the passes that one takes, about."""
+
 
 @dataclass(frozen=True)
 class Traits:
@@ -217,8 +220,13 @@ class Effort:
         A sample has no fewer rows than this per component.
     n_steps : int
         Iterations after which starts are compared where something is held out.
-    sample_rows, sample_cells : int
-        Rows on which a start is found for a table that is not in memory, about, and their cells.
+    many_rows : int
+        A table of more rows than this is searched on a sample of them, in memory or not.
+    passes : float
+        What the passes of all starts may then cost, in passes over all rows. What they need
+        besides, and one pass in steps, come on top: together they stay within 20.
+    sample_rows, sample_part, sample_cells : int, float, int
+        Rows of that sample, about: so many at least, and this part of all, but no more cells.
     sample_iter : int
         Iterations that the model of that sample gets; they save passes over all rows.
     step_rows : int
@@ -235,21 +243,29 @@ class Effort:
     work: float = 6e10
     sample_work: float = 5e9
     most_sampled: int = 5
-    step_work: float = 2e5
+    step_work: float = 5e5
     rows_per_component: int = 300
     n_steps: int = 50
+    many_rows: int = 10**6
+    passes: float = 15.0
     sample_rows: int = 50_000
+    sample_part: float = 0.04
     sample_cells: int = 10**7
     sample_iter: int = 100
     step_rows: int = 2**14
     block_bytes: int = 2**24
 
-    def n_rows_searched(self, n_rows: int, n_cells: int, rank: int) -> int:
+    def n_rows_searched(
+        self, n_rows: int, n_cells: int, rank: int, most_work: float | None = None
+    ) -> int:
         """Return how many rows starts are tried on: all, or a sample where that costs too much."""
         work = self.fits * _PASSES_OF_A_FIT * (n_cells * rank + self.step_work)
-        if rank == 1 or work <= self.work:
+        if rank == 1 or work <= min(self.work, most_work or self.work):
             return n_rows
         part = self.sample_work / work
+        if most_work is not None:
+            of_pass = most_work / (_CLIMBS * _PASSES_OF_A_CLIMB) - self.step_work
+            part = min(part, of_pass / (n_cells * rank))
         return min(max(int(part * n_rows), self.rows_per_component * rank), n_rows)
 
     def is_evidence(self, n_starts: int, n_distinct: int) -> bool:
@@ -264,9 +280,16 @@ class Effort:
         left = n_distinct * (n_distinct + 1) / (n_starts * (n_starts - 1))
         return left < self.doubt
 
-    def sample_size(self, n_variables: int) -> int:
-        """Return how many rows of a table that is not in memory a start is found on."""
-        return min(self.sample_rows, max(self.sample_cells // n_variables, 1))
+    def sample_size(self, n_variables: int, n_rows: int = 0) -> int:
+        """Return on how many of many rows, or of those that are not in memory, a start is found."""
+        size = max(self.sample_rows, int(self.sample_part * n_rows))
+        return min(size, max(self.sample_cells // n_variables, 1))
+
+    def work_of_passes(self, n_rows: int, n_cells: int, rank: int) -> float | None:
+        """Return what starts on a sample of so many rows may cost; None if they are not many."""
+        if n_rows <= self.many_rows:
+            return None
+        return self.passes * (n_cells * rank + self.step_work)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from jointpmf.domain import MISSING, text_of
 from jointpmf.errors import seeded_generator, whole_number
 from jointpmf.judge.pairs import Pairs, no_pairs, pair_residuals, pairs_of
 from jointpmf.judge.text import aligned, rows_text
-from jointpmf.rows.table import distinct_codes
+from jointpmf.rows.distinct import distinct_codes
 from jointpmf.solvers.jacobian import n_free_parameters
 from jointpmf.threads import one_blas_thread
 

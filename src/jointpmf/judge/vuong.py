@@ -20,7 +20,7 @@ from jointpmf.domain import MISSING
 from jointpmf.errors import JointPMFError
 from jointpmf.judge.weighted_squares import survival
 from jointpmf.point import Point
-from jointpmf.rows.table import distinct_codes
+from jointpmf.rows.distinct import distinct_codes
 from jointpmf.solvers.curvature import Tangent
 from jointpmf.solvers.jacobian import n_free_parameters
 from jointpmf.threads import one_blas_thread, row_blocks

@@ -20,13 +20,14 @@ from jointpmf.marginals.counts import MarginalCounts
 from jointpmf.marginals.orders import check_countable
 from jointpmf.marginals.tables import Table as CountTable
 from jointpmf.marginals.tables import add
+from jointpmf.rows.expectation import Stacks
 from jointpmf.rows.source import Table, digest_of
 from jointpmf.rows.table import (
     ColumnRows,
-    Stacks,
     TableRows,
+    drawn_by_weight,
+    hashes_of,
     marginal_of_counts,
-    row_hashes,
     rows_of_codes,
 )
 
@@ -135,7 +136,7 @@ class HashRows:
         marks = weights.view(np.uint64).copy()  # of weights that are no counts, all bits
         is_count = (weights < 2**53) & (weights % 1 == 0)
         marks[is_count] = weights[is_count].astype(np.uint64)
-        return RowHash(int((row_hashes(part.rows.columns) * marks).sum()))
+        return RowHash(int((hashes_of(part.rows) * marks).sum()))
 
 
 def fingerprint_of(table: Table) -> int:
@@ -210,11 +211,12 @@ class DrawSample:
     def __call__(self, part: Part) -> Sample:
         """Return what is drawn of a part."""
         weights = part.rows.weights
-        if self.rate is not None:
-            generator = np.random.default_rng((self.seed, part.index))
-            weights = generator.poisson(self.rate * weights).astype(np.float64)
-        drawn = np.flatnonzero(weights)
-        return Sample(part.rows.columns[:, drawn], weights[drawn])
+        if self.rate is None:
+            drawn = np.flatnonzero(weights)
+            return Sample(part.rows.columns[:, drawn], weights[drawn])
+        generator = np.random.default_rng((self.seed, part.index))
+        drawn, counts = drawn_by_weight(weights, self.rate, generator)
+        return Sample(part.rows.columns[:, drawn], counts)
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ import numpy as np
 from jointpmf.data.codes import Codes
 from jointpmf.domain import is_missing
 from jointpmf.errors import JointPMFError, shown
+from jointpmf.rows.distinct import Kinds, kinds_of_rows
 from jointpmf.rows.parts import PartedRows, Parts, Reweighted, S, Task
 from jointpmf.rows.source import Source, Table
-from jointpmf.rows.table import Kinds, Rows, kinds_of_rows
+from jointpmf.rows.table import Rows
 
 Draw = Callable[[int], Source]
 """Gives the rows as replicate number k sees them."""

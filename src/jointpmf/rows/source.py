@@ -11,7 +11,7 @@ import numpy as np
 
 from jointpmf.data.codes import Codes
 from jointpmf.errors import JointPMFError, listing
-from jointpmf.rows.table import ExpectedCounts, TableRows, rows_of_codes
+from jointpmf.rows.table import ExpectedCounts, TableRows, drawn_by_weight, rows_of_codes
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
@@ -113,12 +113,14 @@ class Table:
 
     def sample(self, size: int, seed: int) -> tuple[Codes, np.ndarray]:
         """Return about `size` rows, or all if there are no more, and how often each was drawn."""
-        weights = np.ones(self.codes.n_rows) if self.weights is None else self.weights
-        if self.codes.n_rows > size:
-            rate = size / weights.sum()
-            weights = np.random.default_rng(seed).poisson(rate * weights).astype(np.float64)
-        drawn = np.flatnonzero(weights)
-        return Codes(self.domain, self.codes.array[drawn]), weights[drawn]
+        rows, generator = self.rows, np.random.default_rng(seed)
+        if len(rows) > size:
+            drawn, weights = drawn_by_weight(rows.weights, size / rows.total, generator)
+        else:
+            drawn = np.flatnonzero(rows.weights)
+            weights = rows.weights[drawn]
+        some = rows.taken(drawn)
+        return Codes(self.domain, some.columns.T), weights
 
     def marginals(self, order: int) -> MarginalSet:
         """Return all marginals of an order."""

@@ -7,6 +7,7 @@ have weights of their own.
 
 from __future__ import annotations
 
+import mmap
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -57,6 +58,7 @@ class Spool:
         self._columns, self._weights = np.empty((len(domain), size), dtype), np.empty(size)
         self._filled = self._n_empty = 0
         self._blocks: list[_Block] = []
+        self._units = np.empty(0)
         with _writing():
             self._file = tempfile.TemporaryFile(prefix="jointpmf-")  # noqa: SIM115  closed on exit
 
@@ -149,13 +151,30 @@ class Spool:
         return found
 
     def _read(self, block: _Block) -> ColumnRows:
-        columns = np.empty((len(self.domain), block.n_rows), self._columns.dtype)
-        weights = np.ones(block.n_rows)
-        self._file.seek(block.place)
-        self._file.readinto(columns.reshape(-1).view(np.uint8).data)
-        if block.has_weights:
-            self._file.readinto(weights.view(np.uint8).data)
+        """Return the rows of a block, whose codes stay where they are: in the file's own pages."""
+        shape, dtype = (len(self.domain), block.n_rows), self._columns.dtype
+        size = dtype.itemsize * shape[0] * shape[1]
+        n_bytes = size + (8 * block.n_rows if block.has_weights else 0)
+        if not n_bytes:
+            return ColumnRows(self.domain, np.empty(shape, dtype), np.empty(0), block.n_empty)
+        begin = block.place % mmap.ALLOCATIONGRANULARITY
+        # a copy only where it is written to, which it never is; the map goes with its last array
+        pages = mmap.mmap(
+            self._file.fileno(),
+            begin + n_bytes,
+            access=mmap.ACCESS_COPY,
+            offset=block.place - begin,
+        )
+        found = np.frombuffer(pages, np.uint8)[begin:]
+        weights = found[size:].copy().view(np.float64) if block.has_weights else self._ones(block)
+        columns = found[:size].view(dtype).reshape(shape)
         return ColumnRows(self.domain, columns, weights, block.n_empty)
+
+    def _ones(self, block: _Block) -> np.ndarray:
+        """Return the weights of rows that count for one each, the same memory for all blocks."""
+        if len(self._units) < block.n_rows:
+            self._units = np.ones(block.n_rows)
+        return self._units[: block.n_rows]
 
 
 class SpooledRows(PartedRows):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from jointpmf.data.codes import Codes
-from jointpmf.rows.table import distinct_codes
+from jointpmf.rows.distinct import distinct_codes
 
 WeightedCodes = tuple[Codes, np.ndarray | None]
 """Some rows, and what each of them counts for; None if each counts for one."""

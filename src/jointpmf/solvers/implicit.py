@@ -26,7 +26,8 @@ from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError
 from jointpmf.marginals.counting import count_tables
 from jointpmf.marginals.tables import SparseTable, Table, TableLimits
-from jointpmf.rows.table import ColumnRows, distinct_codes
+from jointpmf.rows.distinct import distinct_codes
+from jointpmf.rows.table import ColumnRows
 from jointpmf.solvers.least_squares import Block
 from jointpmf.solvers.symmetric import SymmetricSums
 

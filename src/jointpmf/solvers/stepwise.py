@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.data.codes import Codes
-from jointpmf.rows.table import ColumnRows, Stacks, TableRows, marginal_of_counts
+from jointpmf.rows.expectation import Stacks
+from jointpmf.rows.table import ColumnRows, TableRows, marginal_of_counts
 from jointpmf.solvers.em import feasible_stack
 from jointpmf.solvers.loop import Outcome, Status, Step
 from jointpmf.threads import row_blocks

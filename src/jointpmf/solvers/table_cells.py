@@ -21,7 +21,8 @@ from jointpmf.compiled.panels import aligned_zeros
 from jointpmf.domain import Domain
 from jointpmf.marginals.measurement import Measurement
 from jointpmf.point import Point
-from jointpmf.rows.table import Expectation, Rows, Stacks
+from jointpmf.rows.expectation import Expectation, Stacks
+from jointpmf.rows.table import Rows
 
 _N_HALVINGS = 100
 """Bisections that find how many rows the cells of a slice that are not known stand for."""

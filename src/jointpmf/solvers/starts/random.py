@@ -48,6 +48,11 @@ def point_of_merged_rows(rows: TableRows, rank: int, generator: np.random.Genera
     return settled(rows, point_at_rows(rows, _SURPLUS * rank, generator), rank)
 
 
+def passes_of_start(kind: str) -> int:
+    """Return how many passes over the rows, at the rank asked for, making a point takes, about."""
+    return _SURPLUS * (2 * _SURPLUS_STEPS + 2) if kind == "merged rows" else 0
+
+
 def can_merge(domain: Domain, rank: int) -> bool:
     """Tell whether merging down to a rank is affordable."""
     return (_SURPLUS * rank) ** 2 * int(domain.offsets[-1]) <= _MAX_MERGED

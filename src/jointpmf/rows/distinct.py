@@ -1,0 +1,210 @@
+"""The distinct rows of a table: each row as one number, and the numbers sorted digit by digit.
+
+All of it is passes over arrays, shared over threads; the order does not depend on how many.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from jointpmf.compiled.cells import n_observed
+from jointpmf.compiled.distinct import (
+    are_runs_equal,
+    count_digits,
+    place_digits,
+    probed,
+    set_row_keys,
+    starts_of_runs,
+    take_codes,
+)
+from jointpmf.data.codes import Codes
+from jointpmf.threads import n_threads, row_blocks, run_all
+
+_NEGLIGIBLE = 1e-20
+"""Rows with less than this part of all weight change nothing, and are left out."""
+
+_DIGIT_BITS = 9
+"""Bits of a digit at most: as many places are written to at once as there are digits."""
+
+_FEW = 2**13
+"""Fewer rows than this are sorted at once."""
+
+_PROBED, _PROBE_BITS = 2**16, 6
+"""Whether more rows than this repeat is told by about one kind in two to this power."""
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """The distinct rows of a table, and which row is which of them.
+
+    Attributes
+    ----------
+    columns : array of shape (variables, kinds)
+        Their codes.
+    weights : array
+        What the rows of each kind count for together.
+    n_empty : int
+        How many rows had no observed cell.
+    used, starts : arrays
+        The positions of the rows that count, those of the first kind first, and where the rows of
+        each kind begin and end among them.
+    """
+
+    columns: np.ndarray
+    weights: np.ndarray
+    n_empty: int
+    used: np.ndarray
+    starts: np.ndarray
+
+    @property
+    def inverse(self) -> np.ndarray:
+        """The kind of each row that counts."""
+        return np.repeat(np.arange(len(self.weights)), np.diff(self.starts))
+
+
+def distinct_codes(codes: Codes, sample_weight: np.ndarray | None) -> tuple[Codes, np.ndarray]:
+    """Return the distinct rows of a table, in an order of their own, and their weights."""
+    found = kinds_of_rows(codes, sample_weight)
+    return Codes(codes.domain, found.columns.T), found.weights
+
+
+def kinds_if_few(codes: Codes, sample_weight: np.ndarray | None, most: float = 1.0) -> Kinds | None:
+    """Return the distinct rows of a table, or None if they are more than a part of all."""
+    keys = _keys(codes.columns, codes.domain.sizes)
+    if most < 1 and most < _part_that_is_distinct(keys):
+        return None
+    return _kinds(codes, sample_weight, keys)
+
+
+def kinds_of_rows(codes: Codes, sample_weight: np.ndarray | None) -> Kinds:
+    """Return the distinct rows of a table, in an order that does not depend on its own."""
+    return _kinds(codes, sample_weight, _keys(codes.columns, codes.domain.sizes))
+
+
+def _kinds(codes: Codes, sample_weight: np.ndarray | None, keys: np.ndarray) -> Kinds:
+    columns, which, n_empty = codes.columns, None, 0
+    if sample_weight is not None and not (counted := _counted(sample_weight)).all():
+        observed = n_observed(columns) > 0
+        n_empty = int(len(observed) - observed.sum())
+        which = np.flatnonzero(observed & counted)
+        columns, keys = _taken(columns, which), keys[which]
+    places, starts = _sorted_rows(columns, keys, codes.domain.sizes)
+    if len(places) and (columns[:, places[0]] < 0).all():  # the empty row comes first
+        n_empty += int(starts[1])
+        places, starts = places[starts[1] :], starts[1:] - starts[1]
+    used = places if which is None else which[places]
+    if sample_weight is None:
+        weights = np.diff(starts).astype(np.float64)
+    else:
+        weights = np.add.reduceat(sample_weight[used], starts[:-1]) if len(used) else np.empty(0)
+    return Kinds(_taken(columns, places[starts[:-1]]), weights, n_empty, used, starts)
+
+
+def _counted(weights: np.ndarray) -> np.ndarray:
+    return weights > _NEGLIGIBLE * weights.sum()
+
+
+def _part_that_is_distinct(keys: np.ndarray) -> float:
+    """Return how many kinds of rows there are for each row.
+
+    Of many rows all that are of some kinds are looked at, so that the answer holds for the table.
+    """
+    found = keys if len(keys) <= _PROBED else probed(keys, np.uint64(64 - _PROBE_BITS))
+    return len(np.unique(found)) / max(len(found), 1)
+
+
+def _sorted_rows(
+    columns: np.ndarray, keys: np.ndarray, sizes: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the positions of all rows, equal ones together, and where each kind of them begins."""
+    ordered, places = _sorted(keys)
+    starts = starts_of_runs(ordered)
+    if _is_one_number(sizes) or all(are_runs_equal(c, places, starts) for c in columns):
+        return places, starts
+    # a hash that two kinds of rows have in common
+    _, inverse, counts = np.unique(columns, axis=1, return_inverse=True, return_counts=True)
+    return np.argsort(inverse, kind="stable"), np.concatenate([[0], np.cumsum(counts)])
+
+
+def _is_one_number(sizes: tuple[int, ...]) -> bool:
+    return math.prod(size + 1 for size in sizes) < 2**64
+
+
+def _keys(columns: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
+    """Return each row as one number, or as a hash of it where there are too many."""
+    if _is_one_number(sizes):
+        radix = np.cumprod([1, *(size + 1 for size in sizes[:-1])], dtype=np.uint64)
+    else:
+        radix = _hash_radix(len(sizes))
+    return row_keys(columns, radix)
+
+
+def row_keys(columns: np.ndarray, radix: np.ndarray) -> np.ndarray:
+    """Return Σ over variables of (code + 1) · radix, modulo 2**64, for each row."""
+    keys = np.empty(columns.shape[1], np.uint64)
+    blocks = row_blocks(len(keys))
+    run_all([partial(set_row_keys, columns, radix, *block, keys) for block in blocks])
+    return keys
+
+
+def _hash_radix(n_variables: int) -> np.ndarray:
+    odd = 2 * np.random.default_rng(0).integers(2**63, size=n_variables) + 1
+    return odd.astype(np.uint64)
+
+
+def row_hashes(columns: np.ndarray) -> np.ndarray:
+    """Return a hash of each row whose sums tell tables apart.
+
+    Sums of plain keys would not: they follow from how often each level was seen.
+    """
+    keys = row_keys(columns, _hash_radix(len(columns)))
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # as SplitMix64
+        keys = (keys ^ (keys >> np.uint64(shift))) * np.uint64(factor)
+    return keys ^ (keys >> np.uint64(31))
+
+
+def _sorted(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return keys in order and where each came from; of equal ones the first comes first.
+
+    The memory of the keys is used for it.
+    """
+    if len(keys) < _FEW:
+        places = np.argsort(keys, kind="stable")
+        return keys[places], places
+    bits = max(int(keys.max()).bit_length(), 1)
+    n_digits = -(-bits // _DIGIT_BITS)
+    digit_bits = -(-bits // n_digits)
+    blocks = row_blocks(len(keys), -(-len(keys) // n_threads()))
+    places = np.arange(len(keys))
+    other_keys, other_places = np.empty_like(keys), np.empty_like(places)
+    for digit in range(n_digits):
+        shift = np.uint64(digit * digit_bits)
+        counts = np.zeros((len(blocks), 2**digit_bits), np.int64)
+        run_all(
+            [
+                partial(count_digits, keys, *block, shift, own)
+                for block, own in zip(blocks, counts, strict=True)
+            ]
+        )
+        ends = np.cumsum(counts.T.ravel()).reshape(counts.T.shape).T  # digit by digit, then blocks
+        nexts = np.ascontiguousarray(ends - counts)
+        run_all(
+            [
+                partial(place_digits, keys, places, *block, shift, own, other_keys, other_places)
+                for block, own in zip(blocks, nexts, strict=True)
+            ]
+        )
+        keys, other_keys = other_keys, keys
+        places, other_places = other_places, places
+    return keys, places
+
+
+def _taken(columns: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Return some rows, as columns."""
+    found = np.empty((len(columns), len(places)), columns.dtype)
+    run_all([partial(take_codes, c, places, f) for c, f in zip(columns, found, strict=True)])
+    return found

@@ -1,0 +1,145 @@
+"""Rows against components: the E-step, compiled and shared over threads.
+
+Rows are taken in fixed chunks that have sums of their own, so that the bits depend neither on the
+number of threads nor on the size of a block (docs/math.md, eq. 20).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from jointpmf.compiled.panels import aligned_zeros, lanes_of, padded_width, panel_width
+from jointpmf.compiled.posteriors import e_step, safe_cells, stack_of
+from jointpmf.point import Point
+from jointpmf.threads import run_all
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
+    from jointpmf.rows.combinations import Combinations
+
+CHUNK_ROWS, MAX_CHUNKS, CHUNK_BYTES = 4096, 32, 2**26
+"""Rows of a chunk at least, how many chunks there are at most, and the memory of their sums."""
+
+ListedRows = tuple[slice, np.ndarray, np.ndarray]
+"""Which rows, their cells one after the other, and where the cells of each row begin and end."""
+
+
+class Weighted(Protocol):
+    """Rows with weights, some of which can be listed at a time."""
+
+    @property
+    def domain(self) -> Domain:
+        """What can happen."""
+
+    @property
+    def weights(self) -> np.ndarray:
+        """What each row counts for."""
+
+    @property
+    def combinations(self) -> Combinations | None:
+        """How variables are taken together, if there are rows enough for that."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def listed(
+        self, begin: int, end: int, combinations: Combinations | None = None
+    ) -> Iterator[ListedRows]:
+        """Yield rows begin:end in blocks: their cells, or their combinations of cells."""
+
+
+class Stacks:
+    """Models of one rank as `stacks`, in the form that the E-step reads.
+
+    A stack has the factors of all variables, one row per level, and the weights as the last row;
+    columns are padded with zeros to whole vectors.
+    """
+
+    def __init__(self, domain: Domain, rank: int) -> None:
+        self.rank = rank
+        self.width = padded_width(rank)
+        self.n_levels = int(domain.offsets[-1])
+
+    def empty_stack(self) -> np.ndarray:
+        """Return a stack of zeros."""
+        return aligned_zeros(self.n_levels + 1, self.width)
+
+    def stack(self, point: Point) -> np.ndarray:
+        """Return a point as a stack."""
+        return stack_of(point.weights, point.factors)
+
+    def point(self, stack: np.ndarray) -> Point:
+        """Return the point that a stack is."""
+        return Point(stack[-1, : self.rank], stack[:-1, : self.rank])
+
+
+class Expectation(Stacks):
+    """The E-step of some rows for models of one rank, with its working memory."""
+
+    def __init__(self, rows: Weighted, rank: int, chunk_bytes: int = CHUNK_BYTES) -> None:
+        super().__init__(rows.domain, rank)
+        self.rows = rows
+        self._lanes = lanes_of(panel_width(rank))
+        size = 8 * (self.n_levels + 1) * self.width
+        n_chunks = min(len(rows) // CHUNK_ROWS, MAX_CHUNKS, chunk_bytes // size)
+        self._bounds = np.linspace(0, len(rows), max(n_chunks, 1) + 1).astype(np.int64)
+        self._sums = np.empty(len(self._bounds) - 1)
+        self._counts: dict[int, list[np.ndarray]] = {}
+
+    def counts(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return how often each level is expected with each component, and Σ log-likelihood."""
+        n_safe, combinations = safe_cells(stack), self.rows.combinations
+        if combinations is not None and combinations.longest <= n_safe:
+            counted = self._counted(combinations.stack(stack), combinations)
+            return combinations.counts(counted), float(self._sums.sum())
+        return self._counted(stack, None), float(self._sums.sum())
+
+    def _counted(self, stack: np.ndarray, combinations: Combinations | None) -> np.ndarray:
+        """Return the sum of what all chunks count of each row of a stack."""
+        if len(stack) not in self._counts:
+            self._counts[len(stack)] = [aligned_zeros(*stack.shape) for _ in self._sums]
+        chunks = self._counts[len(stack)]
+        self._run(stack, chunks, combinations)
+        counts = chunks[0].copy()
+        for chunk in chunks[1:]:
+            counts += chunk
+        return counts
+
+    def log_likelihoods(self, stack: np.ndarray) -> np.ndarray:
+        """Return the log-likelihood of each distinct row."""
+        logs = np.empty(len(self.rows))
+        self._run(stack, [np.empty((0, self.width))] * len(self._sums), None, logs)
+        return logs
+
+    def _run(
+        self,
+        stack: np.ndarray,
+        counts: list[np.ndarray],
+        combinations: Combinations | None,
+        logs: np.ndarray | None = None,
+    ) -> None:
+        n_safe, unused = safe_cells(stack), np.empty((0, 0))
+
+        def chunk(k: int) -> None:
+            counts[k][:] = 0
+            begin, end = self._bounds[k], self._bounds[k + 1]
+            own = np.empty(end - begin) if logs is None else logs[begin:end]
+            for rows, cells, ptr in self.rows.listed(begin, end, combinations):
+                weights = self.rows.weights[rows]
+                found = own[rows.start - begin : rows.stop - begin]
+                e_step(cells, ptr, weights, stack, n_safe, unused, counts[k], found, self._lanes)
+            self._sums[k] = _weighted_sum(self.rows.weights[begin:end], own)
+
+        run_all([partial(chunk, k) for k in range(len(counts))])
+
+
+def _weighted_sum(weights: np.ndarray, logs: np.ndarray) -> float:
+    """Return Σ weight · log; a row that counts for nothing may be impossible."""
+    with np.errstate(invalid="ignore"):
+        counted = weights * logs
+    total = float(counted.sum())
+    return float(counted[weights > 0].sum()) if np.isnan(total) else total
