@@ -37,8 +37,12 @@ _SMOOTHINGS = (0.1, 1.0)
 """Smoothing that is tried: more of it where that is better than less."""
 
 _N_TRIED = ((20_000, 10), (100_000, 3))
-"""Fits by which a rank is judged: for tables of fewer cells than the first numbers, the second
-ones; else one."""
+"""Fits by which a rank is judged, at most: for tables of fewer cells than the first numbers, the
+second ones; else one."""
+
+_FEWEST_TRIED, _CLEAR = 4, 3.0
+"""Fits of two ranks after which the better is known if their costs differ by this many standard
+errors; with fewer fits, or at fewer errors, chance decides more often."""
 
 _MIN_AVERAGED, _MAX_AVERAGED, _AVERAGE_WORK = 4, 24, 10**8
 """Fits that are averaged at the chosen rank: as many as cells times components allow."""
@@ -50,8 +54,9 @@ _PATIENCE = 2
 """Ranks in a row without improvement after which no larger one is tried; one with more smoothing,
 which begins at the best rank with less."""
 
-_STEP_PATIENCE = 5
-"""Iterations without improvement on what is held out after which one fit ends."""
+_STEP_PATIENCE, _STEP_GAIN = 5, 1e-4
+"""One fit ends when this many iterations gain less than this on what is held out, in nats: a part
+of what a larger rank must gain."""
 
 _HELD_OUT_PART = 0.2
 
@@ -149,6 +154,7 @@ class _RankSearch:
         self.codes, self.weights, self.target, self.fit = codes, weights, target, fit
         self.trials: Trials[AnyKind] = Trials(is_tolerant=False)
         self.chosen: AnyKind | None = None
+        self._best: _Kind | None = None
         self._generators = generators
         self._splitter = splitter
         self._splits: list[_Seeded] = []
@@ -162,18 +168,17 @@ class _RankSearch:
         ranks = search.kinds.ranks
         yield from self._climb(ranks, _Kind(ranks[0], smoothings[0], emphasis or 1), _PATIENCE)
         for smoothing in smoothings[1:]:
-            yield from self._climb(ranks, self._best()._replace(smoothing=smoothing), 1)
+            yield from self._climb(ranks, self.best._replace(smoothing=smoothing), 1)
         if self.target is not None and emphasis is None:
             several = emphasis_of(len(self.codes.domain) - 1)
-            yield from self._climb(ranks, self._best()._replace(emphasis=several), _PATIENCE)
-        self.chosen = best = self._best()
+            yield from self._climb(ranks, self.best._replace(emphasis=several), _PATIENCE)
+        self.chosen = best = self.best
         if points := self._points(search):
             assert search.kinds.traits is not None
             self.chosen = yield from self._trait_candidates(best, search.kinds.traits, points)
         count = search.n_average or self._n_averaged(self.chosen)
         for kind in dict.fromkeys([self.chosen, best]):
-            for k in range(len(self.trials.of(kind)), count):
-                yield kind, partial(self._fit, kind, k)
+            yield from self._fits(kind, count)
 
     def _n_averaged(self, kind: AnyKind) -> int:
         """Return how many fits are averaged, as the work of one suggests."""
@@ -200,7 +205,7 @@ class _RankSearch:
         """Yield fits of traits while they promise more than free components; return the best."""
         n_traits = min(traits.count, len(self.codes.domain))
         first = TraitKind(points[0], replace(traits, count=n_traits))
-        yield from self._tried(first)
+        yield from self._fits(first, 1)
         # of the split that traits are fitted to as well
         by_free, independent = (
             self.trials.of(kind)[0].validation for kind in (free, self.trials.kinds[0])
@@ -210,12 +215,14 @@ class _RankSearch:
         if independent - self._cost(first) < _PROMISE * (independent - by_free):
             return free
         min_gain = _TRAIT_GAIN * abs(by_free)
-        climb = TraitClimb(self.codes.domain, self._tried, self._cost, min_gain)
+        tried = partial(self._fits, count=1)  # which varies little
+        climb = TraitClimb(self.codes.domain, tried, self._cost, min_gain)
         best = yield from climb.candidates(first, points[1:])
         return best if self._cost(best) < by_free else free
 
-    def _tried(self, kind: AnyKind) -> Candidates:
-        for k in range(len(self.trials.of(kind)), self._n_tried(kind)):
+    def _fits(self, kind: AnyKind, count: int) -> Candidates:
+        """Yield the fits of a kind that are missing from some."""
+        for k in range(len(self.trials.of(kind)), count):
             yield kind, partial(self._fit, kind, k)
 
     def _climb(self, ranks: tuple[int, ...], first: _Kind, patience: int) -> Candidates:
@@ -225,27 +232,39 @@ class _RankSearch:
             kind = first._replace(rank=rank)
             if self.trials.of(kind):
                 return
-            yield from self._tried(kind)
-            n_worse = 0 if self._best() == kind else n_worse + 1
+            yield from self._rivals(kind)
+            n_worse = 0 if self.best == kind else n_worse + 1
             if n_worse == patience or rank > len(self.weights):
                 return
 
-    def _best(self) -> _Kind:
-        """Return the kind whose fits predict best what they have not seen."""
-        kinds = [kind for kind in self.trials.kinds if isinstance(kind, _Kind)]
-        complete = [kind for kind in kinds if len(self.trials.of(kind)) >= self.n_tried]
-        best, *others = sorted(complete or kinds)
-        for other in others:
-            if self._cost(other) < self._cost(best) - _MIN_GAIN:
-                best = other
-        return best
+    def _rivals(self, kind: _Kind) -> Candidates:
+        """Yield fits of a kind and of the best one, until it is known which is better."""
+        yield from self._fits(kind, 1)
+        best = self.best
+        gains = self._gains(kind, best)
+        while kind != best and len(gains) < self.n_tried and not _is_clear(gains):
+            yield from self._fits(best, len(gains) + 1)
+            yield from self._fits(kind, len(gains) + 1)
+            gains = self._gains(kind, best)
+        if gains.mean() > _MIN_GAIN:
+            self._best = kind
+
+    def _gains(self, kind: _Kind, best: _Kind) -> np.ndarray:
+        """Return by how much the fits of a kind predict better than those of another."""
+        pairs = zip(self.trials.of(best), self.trials.of(kind), strict=False)
+        return np.array([one.validation - other.validation for one, other in pairs])
+
+    @property
+    def best(self) -> _Kind:
+        """The kind of free components whose fits predict best what they have not seen."""
+        if self._best is None:
+            assert isinstance(first := self.trials.kinds[0], _Kind)
+            self._best = first
+        return self._best
 
     def _cost(self, kind: AnyKind) -> float:
-        return float(np.mean([s.validation for s in self.trials.of(kind)[: self._n_tried(kind)]]))
-
-    def _n_tried(self, kind: AnyKind) -> int:
-        """Return how many fits a kind is judged by: traits by one, which varies little."""
-        return 1 if isinstance(kind, TraitKind) else self.n_tried
+        count = 1 if isinstance(kind, TraitKind) else self.n_tried
+        return float(np.mean([s.validation for s in self.trials.of(kind)[:count]]))
 
     def _fit(self, kind: AnyKind, k: int) -> Solution:
         """Return the fit of one kind on one split, stopped by what was held out."""
@@ -304,7 +323,7 @@ class _RankSearch:
 
     def averaged(self) -> Solution:
         """Return the average of the fits of the best kind, with a record of all."""
-        kind = self.chosen or self._best()
+        kind = self.chosen or self.best
         best = self.trials.of(kind)
         pmf = self._with_free(best) if isinstance(kind, TraitKind) else _average_of(best)
         rows = Rows.of_codes(self.codes, self.weights)
@@ -326,7 +345,7 @@ class _RankSearch:
 
     def _with_free(self, of_traits: list[Solution]) -> JointPMF:
         """Return the average of traits, with a share of free components where that helps."""
-        free = self.trials.of(self._best())
+        free = self.trials.of(self.best)
         pairs = list(zip(of_traits, free, self._splits, strict=False))[:_N_SHARED]
 
         def cost(share: float) -> float:
@@ -353,9 +372,17 @@ class _RankSearch:
         return Likelihood(kind.smoothing, self.fit.towards)
 
 
+def _is_clear(gains: np.ndarray) -> bool:
+    """Tell whether fits to the same splits show if one kind is worth its larger rank."""
+    if len(gains) < _FEWEST_TRIED:
+        return False
+    error = gains.std(ddof=1) / np.sqrt(len(gains))
+    return bool(abs(gains.mean() - _MIN_GAIN) > _CLEAR * error)
+
+
 def _average_of(solutions: list[Solution]) -> JointPMF:
     return average([solution.pmf for solution in solutions])
 
 
 def _held_out(rows: Rows, given: Rows | None = None) -> HeldOut:
-    return HeldOut(rows, given, patience=_STEP_PATIENCE)
+    return HeldOut(rows, given, _STEP_PATIENCE, _STEP_GAIN)
