@@ -37,6 +37,10 @@ _UNSEEN = 1e-3
 """Part of the uniform distribution in the marginals that smoothing pulls to, so that a level that
 was never seen has a probability too."""
 
+_PLAIN_STEPS = 20
+"""EM steps before extrapolations begin, where something is held out: a fit that is best after a few
+steps should not jump past them."""
+
 _STEPS_LIFT = 1e-4
 """Part of the marginals in a start that has seen all rows in steps, so that nothing is zero."""
 
@@ -107,13 +111,13 @@ class EMFit:
         begun: float | None = None,
     ) -> Outcome:
         """Return where a run from a point ends."""
-        # with a validation part the path matters and not only its end: no extrapolation
-        solver = self.solver(source, accelerated=held_out is None)
+        # with a validation part the path matters and not only its end: its beginning at least
+        solver = self.solver(source, n_plain=0 if held_out is None else _PLAIN_STEPS)
         return iterate(solver, point, loop, validation=held_out, begin=begun)
 
-    def solver(self, source: Source, accelerated: bool) -> em.EM:
+    def solver(self, source: Source, accelerated: bool = True, n_plain: int = 0) -> em.EM:
         """Return EM over the rows of a source."""
-        return em.EM(source, self.rank, self.prior(source), accelerated)
+        return em.EM(source, self.rank, self.prior(source), accelerated, n_plain)
 
     def prior(self, source: AnyRows) -> np.ndarray | None:
         """Return the pseudo-counts of each level, or None without smoothing."""

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 from jointpmf.data.codes import Codes
 from jointpmf.domain import MISSING
@@ -40,9 +41,9 @@ _N_TRIED = ((20_000, 10), (100_000, 3))
 """Fits by which a rank is judged, at most: for tables of fewer cells than the first numbers, the
 second ones; else one."""
 
-_FEWEST_TRIED, _CLEAR = 4, 3.0
-"""Fits of two ranks after which the better is known if their costs differ by this many standard
-errors; with fewer fits, or at fewer errors, chance decides more often."""
+_DOUBT = 0.01
+"""Probability of an error, on either side, at which fits have shown which of two ranks is better;
+where it is larger, chance decides more often and fewer fits are made."""
 
 _MIN_AVERAGED, _MAX_AVERAGED, _AVERAGE_WORK = 4, 24, 10**8
 """Fits that are averaged at the chosen rank: as many as cells times components allow."""
@@ -374,10 +375,11 @@ class _RankSearch:
 
 def _is_clear(gains: np.ndarray) -> bool:
     """Tell whether fits to the same splits show if one kind is worth its larger rank."""
-    if len(gains) < _FEWEST_TRIED:
+    n = len(gains)
+    if n < 2:
         return False
-    error = gains.std(ddof=1) / np.sqrt(len(gains))
-    return bool(abs(gains.mean() - _MIN_GAIN) > _CLEAR * error)
+    error = stdtrit(n - 1, 1 - _DOUBT) * gains.std(ddof=1) / np.sqrt(n)
+    return bool(abs(gains.mean() - _MIN_GAIN) > error)
 
 
 def _average_of(solutions: list[Solution]) -> JointPMF:
