@@ -25,7 +25,7 @@ from jointpmf.domain import MISSING, Domain
 from jointpmf.point import Point
 from jointpmf.threads import run_all
 
-CHUNK_ROWS, MAX_CHUNKS, CHUNK_BYTES = 1024, 32, 2**26
+CHUNK_ROWS, MAX_CHUNKS, CHUNK_BYTES = 1024, 32, 2**28
 """Rows of a chunk at least, how many chunks there are at most, and the memory of their sums."""
 
 _NEGLIGIBLE = 1e-20
