@@ -75,9 +75,7 @@ def set_parts(values, totals, otherwise, offsets, smallest, out):
 
 
 @compiled
-def e_step(
-    cells, ptr, row_weights, stack, n_safe, posterior, counts, logs, lanes, block=0
-):
+def e_step(cells, ptr, row_weights, stack, n_safe, posterior, counts, logs, lanes, block=0):
     """Set logs[k] to the log-probability of row k, whose cells are ptr[k]:ptr[k + 1].
 
     posterior[k] becomes P(component | row k), or zero if the row cannot happen; without rows it is

@@ -18,7 +18,7 @@ from scipy.special import stdtrit
 from jointpmf.data.codes import Codes
 from jointpmf.domain import MISSING
 from jointpmf.fit.progress import in_stage
-from jointpmf.fit.search import Trials, concluded
+from jointpmf.fit.search import Trials, badness, concluded
 from jointpmf.fit.settings import Likelihood, Search, Traits, emphasis_of
 from jointpmf.fit.solution import Solution, Start
 from jointpmf.fit.trait_search import TraitClimb, TraitKind
@@ -83,7 +83,7 @@ _ROWS_PER_POINT = 2
 _SCREEN_ITER, _TRAIT_ITER = 25, 60
 """Iterations of a fit of traits while spaces are compared, and in the end."""
 
-_TRAITS_AVERAGED, _TRAITS_AVERAGE_WORK = (5, 12), 10**10
+_TRAITS_AVERAGED, _TRAITS_AVERAGE_WORK = (5, 6), 10**10
 """Fits of traits that are averaged, at least and at most: as many as cells times points allow."""
 
 _SHARES, _N_SHARED = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5), 3
@@ -253,13 +253,14 @@ class _RankSearch:
     def _gains(self, kind: _Kind, best: _Kind) -> np.ndarray:
         """Return by how much the fits of a kind predict better than those of another."""
         pairs = zip(self.trials.of(best), self.trials.of(kind), strict=False)
-        return np.array([one.validation - other.validation for one, other in pairs])
+        return np.array([badness(one) - badness(other) for one, other in pairs])
 
     @property
     def best(self) -> _Kind:
         """The kind of free components whose fits predict best what they have not seen."""
         if self._best is None:
-            assert isinstance(first := self.trials.kinds[0], _Kind)
+            first = self.trials.kinds[0]
+            assert isinstance(first, _Kind)
             self._best = first
         return self._best
 

@@ -107,7 +107,7 @@ class EM:
         return plain
 
     def memory(self, state: State) -> Arrays:
-        """Return where an EM step leads, the longest extrapolation, and how many steps there were."""
+        """Return where an EM step leads, the longest extrapolation, and the number of steps."""
         assert isinstance(state, EMState)
         next_stack = state.next_stack[:, : self.expectation.rank]
         stride, n_steps = np.array(self._stride), np.array(self._n_steps)

@@ -321,8 +321,8 @@ class _Run:
         n_before = self.reached.iteration - validation.patience + 1
         if n_before < 1:
             return False
-        before = min(line.validation for line in self.history[:n_before])
-        return not self.reached.best.held_out < before - validation.min_gain
+        costs = [line.validation for line in self.history if line.validation is not None]
+        return not min(costs) < min(costs[:n_before]) - validation.min_gain
 
     def _is_behind(self, rival: float) -> bool:
         """Tell whether a rival stays ahead even if this run gains several times what it has lately.
