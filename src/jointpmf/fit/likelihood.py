@@ -37,10 +37,6 @@ _UNSEEN = 1e-3
 """Part of the uniform distribution in the marginals that smoothing pulls to, so that a level that
 was never seen has a probability too."""
 
-_PLAIN_STEPS = 20
-"""EM steps before extrapolations begin, where something is held out: a fit that is best after a few
-steps should not jump past them."""
-
 _STEPS_LIFT = 1e-4
 """Part of the marginals in a start that has seen all rows in steps, so that nothing is zero."""
 
@@ -57,6 +53,9 @@ class EMFit:
     effort: Effort = field(default_factory=Effort)
     n_starts: int | None = None
     traits: Traits | None = None
+    n_plain: int | None = None
+    """Where something is held out: EM steps before the first extrapolation; None if there is none,
+    because the path matters and not only its end."""
 
     def run(
         self, source: Source, generator: np.random.Generator, held_out: Validation | None = None
@@ -111,11 +110,11 @@ class EMFit:
         begun: float | None = None,
     ) -> Outcome:
         """Return where a run from a point ends."""
-        # with a validation part the path matters and not only its end: its beginning at least
-        solver = self.solver(source, n_plain=0 if held_out is None else _PLAIN_STEPS)
+        n_plain = 0 if held_out is None else self.n_plain
+        solver = self.solver(source, n_plain is not None, n_plain or 0)
         return iterate(solver, point, loop, validation=held_out, begin=begun)
 
-    def solver(self, source: Source, accelerated: bool = True, n_plain: int = 0) -> em.EM:
+    def solver(self, source: Source, accelerated: bool, n_plain: int = 0) -> em.EM:
         """Return EM over the rows of a source."""
         return em.EM(source, self.rank, self.prior(source), accelerated, n_plain)
 

@@ -59,6 +59,10 @@ _STEP_PATIENCE, _STEP_GAIN = 5, 1e-4
 """One fit ends when this many iterations gain less than this on what is held out, in nats: a part
 of what a larger rank must gain."""
 
+_PLAIN_STEPS = 20
+"""EM steps to a target before extrapolations begin: a fit that is best after a few steps should not
+jump past them."""
+
 _HELD_OUT_PART = 0.2
 
 _MAX_TRIALS = 1e9
@@ -283,7 +287,9 @@ class _RankSearch:
     def _of(self, kind: AnyKind) -> EMFit:
         loop = in_stage(self.fit.loop, str(kind))
         if isinstance(kind, _Kind):
-            return replace(self.fit, rank=kind.rank, smoothing=kind.smoothing, loop=loop)
+            n_plain = None if self.target is None else _PLAIN_STEPS
+            fit = replace(self.fit, rank=kind.rank, smoothing=kind.smoothing, loop=loop)
+            return replace(fit, n_plain=n_plain)
         traits = kind.traits if kind.is_final else replace(kind.traits, pulls=())
         most = _TRAIT_ITER if kind.is_final else _SCREEN_ITER
         loop = replace(loop, max_iter=min(loop.max_iter, most))
