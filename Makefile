@@ -66,6 +66,7 @@ paper-quick: .venv/paper
 
 bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.compiled
+	$(BIN)/python -m benchmarks.large_rank
 	$(BIN)/python -m benchmarks.sweep
 	$(BIN)/python -m benchmarks.counting
 	$(BIN)/python -m benchmarks.many_rows

@@ -37,7 +37,7 @@ def main() -> None:
     assert cells.shape[1] == N_ITEMS
     methods: dict[str, Fill] = {
         "jointpmf, median": jp.PMFImputer(strategy="median", random_state=0).fit_transform,
-        "jointpmf, mode": jp.PMFImputer(random_state=0).fit_transform,
+        "jointpmf, mode": jp.PMFImputer(strategy="mode", random_state=0).fit_transform,
         "most frequent": SimpleImputer(strategy="most_frequent").fit_transform,
         "KNNImputer": KNNImputer().fit_transform,
         "IterativeImputer": IterativeImputer(random_state=0).fit_transform,

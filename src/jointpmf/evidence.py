@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from jointpmf.data.codes import Codes
     from jointpmf.domain import Domain, Variable
 
+_NUMBERS_AT_ONCE = 2**21
+"""Rows times components that one thread answers at a time."""
+
 
 def likelihood_of(variable: Variable, given: Any) -> np.ndarray:
     """Return evidence about a variable, of any kind, as a likelihood of each level.
@@ -99,6 +102,11 @@ def _logs(array: np.ndarray) -> np.ndarray:
         return np.log(array)
 
 
+def rows_at_once(rank: int) -> int:
+    """Return how many rows one thread answers at a time: fewer where each takes longer."""
+    return max(_NUMBERS_AT_ONCE // rank, 1)
+
+
 def posterior_of_rows(
     codes: Codes, weights: np.ndarray, factors: np.ndarray, target: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -125,6 +133,6 @@ def posterior_of_rows(
             if power:
                 logs[rows] -= power * math.log(2) * (np.diff(ptr) + 1)
 
-    run_all([partial(block, *ends) for ends in row_blocks(codes.n_rows)])
+    run_all([partial(block, *ends) for ends in row_blocks(codes.n_rows, rows_at_once(rank))])
     posterior[logs == -np.inf] = weights
     return posterior, logs

@@ -13,7 +13,7 @@ import numpy as np
 from jointpmf.compiled.posteriors import mix_rows
 from jointpmf.components import component_variable, means_component
 from jointpmf.errors import JointPMFError
-from jointpmf.evidence import posterior_of_rows
+from jointpmf.evidence import posterior_of_rows, rows_at_once
 from jointpmf.threads import row_blocks, run_all
 
 if TYPE_CHECKING:
@@ -94,12 +94,9 @@ class RowQueries(ABC):
         n = self.domain.index(target)
         posterior = self._responsibilities(self._codes(rows), n)
         mixed = np.empty((len(posterior), self.domain.sizes[n]))
-        run_all(
-            [
-                partial(mix_rows, posterior, self.factors[n], *ends, mixed)
-                for ends in row_blocks(len(posterior))
-            ]
-        )
+        columns, size = np.ascontiguousarray(self.factors[n].T), rows_at_once(len(self.weights))
+        blocks = row_blocks(len(posterior), size)
+        run_all([partial(mix_rows, posterior, columns, *ends, mixed) for ends in blocks])
         return mixed
 
     def expectation(self, rows: Any, target: str) -> np.ndarray:

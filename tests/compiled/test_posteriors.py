@@ -102,18 +102,20 @@ def test_of_no_rows_and_of_no_variables():
     )
 
 
+@pytest.mark.parametrize("rank", [13, 300])
 @pytest.mark.parametrize("block", [1, 7, 1000])
-def test_any_size_of_a_block_gives_the_same_bits(block):
+def test_any_size_of_a_block_gives_the_same_bits(block, rank):
     generator = np.random.default_rng(0)
     domain = jp.Domain.of_sizes([5, 4, 6, 3, 2, 7, 5, 4])
-    weights, factors = random_model(generator, domain, 13)
+    weights, factors = random_model(generator, domain, rank)
     factors[0][0] *= 1e-60  # rows with all cells are multiplied in steps, others are not
     stack = stack_of(weights, np.vstack(factors))
     codes = jp.Codes(domain, oracle.random_table(generator, domain, 900, 0.3))
-    row_weights, n_safe, lanes = generator.random(900), safe_cells(stack), lanes_of(panel_width(13))
+    row_weights, n_safe = generator.random(900), safe_cells(stack)
+    lanes = lanes_of(panel_width(rank))
     results = []
-    for size in (64, block):
-        found = np.empty((900, 13)), np.zeros(stack.shape), np.empty(900)
+    for size in (0, block):
+        found = np.empty((900, rank)), np.zeros(stack.shape), np.empty(900)
         for rows, cells, ptr in listed_cells(codes.columns, domain.offsets, 0, 900):
             assert np.diff(ptr).min() <= n_safe < np.diff(ptr).max()
             posterior, counts, logs = found
@@ -125,4 +127,37 @@ def test_any_size_of_a_block_gives_the_same_bits(block):
     for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one, other)
     levels, components = oracle.expected_counts(weights, factors, codes.array, row_weights)
-    np.testing.assert_allclose(results[0][1][:, :13], np.vstack([*levels, components]), rtol=1e-10)
+    expected = np.vstack([*levels, components])
+    np.testing.assert_allclose(results[0][1][:, :rank], expected, rtol=1e-10)
+
+
+def test_components_that_cannot_matter_are_left_out_and_nothing_else_changes():
+    """Of 320 components those of each panel are alike, so that rows have one panel each."""
+    generator = np.random.default_rng(0)
+    domain, n_panels = jp.Domain.of_sizes([10] * 20), 10
+    peaks = np.repeat(np.eye(10)[:, generator.permutation(n_panels)], 32, axis=1)
+    factors = [0.99 * peaks + 0.001 + 1e-4 * generator.random(peaks.shape) for _ in domain]
+    factors = [factor / factor.sum(axis=0) for factor in factors]
+    weights = generator.dirichlet(np.ones(320))
+    table = np.repeat(np.arange(10)[:, None], 20, axis=1)
+    table[5:, :9] = table[:5, :9]  # and some have two
+    stack = stack_of(weights, np.vstack(factors))
+    counts, logs, lanes = np.zeros(stack.shape), np.empty(10), lanes_of(panel_width(320))
+    codes = jp.Codes(domain, table)
+    for _, cells, ptr in listed_cells(codes.columns, domain.offsets, 0, 10):
+        e_step(
+            cells, ptr, np.ones(10), stack, safe_cells(stack), np.empty((0, 0)), counts, logs, lanes
+        )
+    levels, components = oracle.expected_counts(weights, factors, table, np.ones(10))
+    expected = np.vstack([*levels, components])
+    assert ((counts == 0) & (expected > 0)).mean() > 0.5
+    np.testing.assert_allclose(counts, expected, atol=1e-12)
+    np.testing.assert_allclose(counts[-1].sum(), 10, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rank", [255, 256, 257, 2036])
+def test_large_ranks_are_padded_to_whole_panels(rank):
+    domain = jp.Domain.of_sizes([3, 2, 4])
+    generator = np.random.default_rng(rank)
+    model = random_model(generator, domain, rank)
+    assert_posterior(domain, *model, oracle.random_table(generator, domain, 20, 0.3))

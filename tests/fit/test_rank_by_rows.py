@@ -190,13 +190,19 @@ class TestFewRows:
 
 @cache
 def recorded():
-    """Return a solution, the fits that were averaged in it, and the others by what was tried."""
-    solution = default_fit()
-    n_tried = len(solution.restarts) - (solution.n_averaged - N_TRIED)
-    tried, rest = solution.restarts[:n_tried], solution.restarts[n_tried:]
-    groups = [tried[k : k + N_TRIED] for k in range(0, n_tried, N_TRIED)]
-    (best,) = (fits for fits in groups if cost_of(fits) == solution.validation)
-    return solution, best + rest, [fits for fits in groups if fits is not best]
+    """Return a solution, the fits that were averaged in it, and the others by their kind."""
+    searches, averaged = [], rank_by_rows._RankSearch.averaged
+
+    def seen(search):
+        searches.append(search)
+        return averaged(search)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rank_by_rows._RankSearch, "averaged", seen)
+        solution = fit()
+    (search,) = searches
+    groups = {kind: search.trials.of(kind) for kind in search.trials.kinds}
+    return solution, groups.pop(search.chosen), groups
 
 
 def cost_of(fits):
@@ -210,33 +216,59 @@ def rank_of(restart):
 class TestRecord:
     def test_the_fits_that_were_averaged_are_of_one_rank(self):
         solution, best, others = recorded()
-        (rank,) = {rank_of(fit) for fit in best}
+        (rank,) = {fit.pmf.rank for fit in best}
         assert len(best) > N_TRIED
         assert f"of rank {rank}," in str(solution.start)
         assert solution.pmf.rank == len(best) * rank
-        assert others
-        assert all(len(fits) == N_TRIED for fits in others)
-        assert all(len({rank_of(fit) for fit in fits}) == 1 for fits in others)
+        assert all({fit.pmf.rank for fit in fits} == {kind.rank} for kind, fits in others.items())
+        assert len(solution.restarts) == len(best) + sum(map(len, others.values()))
+
+    def test_a_rank_gets_as_many_fits_as_it_takes(self):
+        _, _, others = recorded()
+        counts = [len(fits) for fits in others.values()]
+        assert min(counts) >= 2  # one could be chance
+        assert max(counts) <= N_TRIED
+        assert len(others[rank_by_rows._Kind(1, 0.1)]) < N_TRIED  # which is clearly worse
 
     def test_rank_one_and_larger_ranks_than_the_best_were_tried(self):
         _, best, others = recorded()
-        tried = {rank_of(fits[0]) for fits in others}
-        assert min(tried | {rank_of(best[0])}) == 1
-        assert max(tried) > rank_of(best[0])
+        tried = {kind.rank for kind in others}
+        assert min(tried | {best[0].pmf.rank}) == 1
+        assert max(tried) > best[0].pmf.rank
 
     def test_nothing_that_was_tried_predicts_the_held_out_parts_much_better(self):
         solution, best, others = recorded()
-        cost = cost_of(best[:N_TRIED])
-        assert solution.validation == pytest.approx(cost)
-        costs = list(map(cost_of, others))
-        assert min(costs) > cost - 0.01
-        assert max(costs) > cost + 0.05
+        assert solution.validation == pytest.approx(cost_of(best[:N_TRIED]))
+        losses = [cost_of(fits) - cost_of(best[: len(fits)]) for fits in others.values()]
+        assert min(losses) > -0.01
+        assert max(losses) > 0.05
 
     def test_every_fit_has_its_objective_and_its_status(self):
         for one in recorded()[0].restarts:
             assert np.isfinite(one.objective)
             assert isinstance(one.status, jp.Status)
             assert one.error == ""
+
+
+class TestRivals:
+    """Two kinds are fitted to the same splits, until it is known which is better."""
+
+    @pytest.mark.parametrize(
+        ("gains", "is_clear"),
+        [
+            ([1.0], False),
+            ([1.0, 1.0], True),
+            ([1.0, 1.02], True),
+            ([1.0, 0.5], False),
+            ([1.0, 0.5, 0.8], False),
+            ([1.0, 0.5, 0.8, 0.9, 0.7], True),
+            ([-1.0, -0.5, -0.8, -0.9, -0.7], True),
+            ([1.0, -1.0] * 5, False),
+            ([5e-4 + 1e-6, 5e-4 - 1e-6, 5e-4], False),  # as much as a larger rank must gain
+        ],
+    )
+    def test_how_far_gains_must_be_from_what_is_worth_it(self, gains, is_clear):
+        assert rank_by_rows._is_clear(np.array(gains)) is is_clear
 
 
 class TestProgress:
@@ -294,7 +326,7 @@ class TestStopping:
         monkeypatch.setattr(rank_by_rows._RankSearch, "_thinned", interrupted)
         solution = fit()
         assert solution.status is jp.Status.STOPPED
-        assert solution.n_averaged == len(solution.restarts) == 3
+        assert 1 <= solution.n_averaged <= 3 <= len(solution.restarts)
 
 
 class TestSettings:

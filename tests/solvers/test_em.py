@@ -218,6 +218,23 @@ class TestAcceleration:
             better += state.objective < expected - 1e-9
         assert better > 0
 
+    def test_the_first_steps_can_be_plain(self, problem):
+        rows, start = problem
+        late, plain = EM(rows, 2, n_plain=4), EM(rows, 2, accelerated=False)
+        mine, theirs = (states_of(em, start, 8) for em in (late, plain))
+        same = [one.objective == other.objective for one, other in zip(mine, theirs, strict=True)]
+        assert same[:5] == [True] * 5
+        assert mine[-1].objective < theirs[-1].objective
+
+    def test_a_run_that_goes_on_knows_how_many_steps_were_plain(self, problem):
+        rows, start = problem
+        em, other = EM(rows, 2, n_plain=4), EM(rows, 2, n_plain=4)
+        *_, state = states_of(em, start, 3)
+        recalled = other.recalled(state, em.memory(state))
+        for _ in range(3):
+            state, recalled = em.step(state), other.step(recalled)
+            assert recalled.objective == state.objective
+
     def test_an_extrapolation_leaves_no_level_at_zero(self, problem):
         """From zero no EM step returns; only what is too small to tell may end there."""
         rows, _ = problem

@@ -369,8 +369,8 @@ class Script:
 class Costs:
     """A validation part whose costs are written down."""
 
-    def __init__(self, costs, patience):
-        self.costs, self.patience = costs, patience
+    def __init__(self, costs, patience, min_gain):
+        self.costs, self.patience, self.min_gain = costs, patience, min_gain
 
     def cost(self, point):
         return self.costs[iteration_of(point.factors[0, 0])]
@@ -380,10 +380,10 @@ def iteration_of(probability):
     return round(1000 * float(probability))
 
 
-def run(objectives, costs=None, patience=3, max_iter=50, tol=0.0, relative=False, callback=None):
+def run(objectives, costs=None, patience=3, min_gain=0.0, relative=False, **limits):
     solver = Script(objectives, relative)
-    validation = None if costs is None else Costs(costs, patience)
-    loop = Loop(max_iter, tol, callback)
+    validation = None if costs is None else Costs(costs, patience, min_gain)
+    loop = Loop(**{"max_iter": 50, "tol": 0.0} | limits)
     return iterate(solver, solver.point(0), loop, validation=validation)
 
 
@@ -407,6 +407,13 @@ class TestStoppingByValidation:
     def test_an_improvement_in_time_starts_patience_anew(self):
         solution = run(FALLING, [5, 4, 4.5, 4.5, 3, 6, 6, 6, 0], patience=3)
         assert (returned(solution), solution.n_iter) == (4, 7)
+
+    @pytest.mark.parametrize(("min_gain", "n_iter"), [(0.0, 9), (0.3, 8), (0.5, 7), (0.7, 5)])
+    def test_too_little_gained_in_time_ends_it_too(self, min_gain, n_iter):
+        costs = [5, 4, 3, 2.8, 2.6, 2.4, 2.2, 2.3, 2.3, 2.3, 0]
+        solution = run(FALLING, costs, patience=3, min_gain=min_gain)
+        assert (solution.status, solution.n_iter) == (jp.Status.VALIDATED, n_iter)
+        assert solution.validation == min(costs[: n_iter + 1])
 
     def test_the_first_of_equals_is_the_best(self):
         solution = run(FALLING, [5, 4, 4, 4, 4, 4], patience=3)

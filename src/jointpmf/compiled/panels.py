@@ -23,6 +23,9 @@ logger = logging.getLogger("jointpmf")
 MAX_LANES = 32
 """Columns that one pass over a row serves: as many as the registers hold."""
 
+_LONG = 256
+"""Numbers of a row from which on it is padded to whole panels: that is an eighth at most."""
+
 Lanes = tuple[int, ...]
 
 
@@ -37,14 +40,15 @@ def lanes_of(width: int, plain: bool | None = None) -> Lanes:
 
 
 def padded_width(count: int) -> int:
-    """Return how many numbers a row of `count` takes: whole vectors.
+    """Return how many numbers a row of `count` takes: whole vectors, or panels if it is long.
 
     Examples
     --------
     >>> padded_width(10)
     12
     """
-    return -(-count // LANES) * LANES
+    whole = LANES if count < _LONG else MAX_LANES
+    return -(-count // whole) * whole
 
 
 def panel_width(count: int) -> int:
@@ -55,6 +59,8 @@ def panel_width(count: int) -> int:
     >>> panel_width(36)
     12
     """
+    if count >= _LONG:
+        return MAX_LANES
     widths = range(LANES, MAX_LANES + 1, LANES)
     return min(widths, key=lambda width: (-(-count // width) * width, -width))
 

@@ -18,8 +18,13 @@ from jointpmf.compiled.panels import aligned_zeros, padded_width
 _SAFE_DIGITS = 250.0
 """Decimal digits that a product may lose: doubles have 308, and weights of rows need some."""
 
-_BLOCK_ROWS = 64
-"""Rows whose posteriors are held at once; any number gives the same bits."""
+_BLOCK_ROWS, _BLOCK_NUMBERS = 64, 2**21
+"""Rows whose posteriors are held at once; of several panels more rows, but no more numbers than
+these. Any number gives the same bits."""
+
+_NEGLIGIBLE = 2.0**-50
+"""Part of a row's probability that is left out, of a panel or a component. All of a thousand such
+parts are a part of 1e-12."""
 
 _LN2 = np.log(2.0)
 
@@ -70,53 +75,97 @@ def set_parts(values, totals, otherwise, offsets, smallest, out):
 
 
 @compiled
-def e_step(
-    cells, ptr, row_weights, stack, n_safe, posterior, counts, logs, lanes, block=_BLOCK_ROWS
-):
+def e_step(cells, ptr, row_weights, stack, n_safe, posterior, counts, logs, lanes, block=0):
     """Set logs[k] to the log-probability of row k, whose cells are ptr[k]:ptr[k + 1].
 
     posterior[k] becomes P(component | row k), or zero if the row cannot happen; without rows it is
     left out. To `counts` is added how often each level is expected with each component, rows being
     counted by weight; without rows that is left out. At most `n_safe` cells can be multiplied
     without underflow; longer rows set powers of two aside.
+
+    Components are taken a panel at a time, whose columns stay near the processor while many rows
+    are multiplied. A panel that has next to nothing of a row is not visited again for it.
     """
-    width, prior = stack.shape[1], len(stack) - 1
-    products, totals = np.empty((block, width)), np.empty(block)
-    exponents = np.empty((block, width), np.int64)
+    wide = len(lanes)
+    columns, sums = _panels_of(stack, wide), _panels_of(counts, wide)
+    block = max(min(block if block > 0 else _rows_of_block(columns), len(logs)), 1)
+    products = np.empty((len(columns), block, wide))
+    exponents, behind = np.empty((block, wide), np.int64), np.empty((len(columns), block), np.int64)
+    shares, totals = np.empty((len(columns), block)), np.empty(block)
     for begin in range(0, len(logs), block):
         size = min(block, len(logs) - begin)
+        own, weights = ptr[begin : begin + size + 1], row_weights[begin : begin + size]
+        for p in range(len(columns)):
+            _multiply(
+                products[p], exponents, shares[p], behind[p], columns[p], cells, own, n_safe, lanes
+            )
         for k in range(size):
-            start, stop = ptr[begin + k], ptr[begin + k + 1]
-            total, power = 0.0, 0
-            if stop - start <= n_safe:
-                for first in range(0, width, len(lanes)):
-                    total += multiply_row(
-                        products, k, stack, prior, first, cells, start, stop, lanes
-                    )
-            else:
-                step = max(n_safe, 1)
-                for first in range(0, width, len(lanes)):
-                    multiply_long_row(
-                        products, exponents, k, stack, prior, first, cells, start, stop, step, lanes
-                    )
-                total, power = _align(products[k], exponents[k])
-            totals[k] = total
-            logs[begin + k] = power
-        for k in range(size):
-            logs[begin + k] = np.log(totals[k]) + _LN2 * logs[begin + k]
+            totals[k], power = _align(shares[:, k], behind[:, k])
+            logs[begin + k] = np.log(totals[k]) + _LN2 * power
         if len(posterior) > 0:
-            _normalise(products, totals, posterior[begin : begin + size])
+            for p in range(len(columns)):
+                out = posterior[begin : begin + size, p * wide : (p + 1) * wide]
+                _normalise(products[p], behind[p], totals, out)
         if len(counts) > 0:
-            for k in range(size):
-                start, stop = ptr[begin + k], ptr[begin + k + 1]
-                scale = row_weights[begin + k] / totals[k] if totals[k] > 0.0 else 0.0
-                for first in range(0, width, len(lanes)):
-                    add_row(counts, prior, products, k, scale, first, cells, start, stop, lanes)
+            for p in range(len(sums)):
+                _add(sums[p], products[p], shares[p], behind[p], totals, weights, cells, own, lanes)
+    if len(sums) > 1:
+        _put_back(sums, counts)
+
+
+@compiled
+def _rows_of_block(panels):
+    """Return how many rows make up for it that a panel must come near the processor."""
+    if len(panels) == 1:
+        return _BLOCK_ROWS
+    most = _BLOCK_NUMBERS // (len(panels) * panels.shape[2])
+    return max(min(panels.shape[1], most), _BLOCK_ROWS)
+
+
+@compiled
+def _panels_of(stack, wide):
+    """Return a stack as panels of some columns, each in one piece; a copy if there are several."""
+    if stack.shape[1] == wide:
+        return stack.reshape((1, len(stack), wide))
+    panels = np.empty((stack.shape[1] // wide, len(stack), wide))
+    for p in range(len(panels)):
+        panels[p] = stack[:, p * wide : (p + 1) * wide]
+    return panels
+
+
+@compiled
+def _put_back(panels, stack):
+    """Set a stack to its panels."""
+    wide = panels.shape[2]
+    for p in range(len(panels)):
+        stack[:, p * wide : (p + 1) * wide] = panels[p]
+
+
+@compiled
+def _multiply(products, exponents, shares, powers, stack, cells, ptr, n_safe, lanes):
+    """Set the products of rows in one panel, shares[k] to their sum.
+
+    Those of row k are to be multiplied by two to the power powers[k].
+    """
+    prior, step = len(stack) - 1, max(n_safe, 1)
+    for k in range(len(ptr) - 1):
+        start, stop = ptr[k], ptr[k + 1]
+        powers[k] = 0
+        if stop - start <= n_safe:
+            shares[k] = multiply_row(products, k, stack, prior, 0, cells, start, stop, lanes)
+        else:
+            multiply_long_row(
+                products, exponents, k, stack, prior, 0, cells, start, stop, step, lanes
+            )
+            shares[k], powers[k] = _align(products[k], exponents[k])
 
 
 @compiled
 def _align(products, exponents):
-    """Give all products the largest exponent; return their sum and that exponent."""
+    """Give all products the largest exponent; return their sum and that exponent.
+
+    In place of the exponents it leaves how far each was behind.
+    """
     top = _IMPOSSIBLE
     for f in range(len(products)):
         if products[f] > 0.0 and exponents[f] > top:
@@ -125,25 +174,41 @@ def _align(products, exponents):
     for f in range(len(products)):
         behind = min(top - exponents[f], len(_POWERS) - 1) if products[f] > 0.0 else 0
         products[f] *= _POWERS[behind]
+        exponents[f] = behind
         total += products[f]
     return total, top
 
 
 @compiled
-def _normalise(products, totals, posterior):
-    """Set posterior[k] to products[k] / totals[k], without the columns that are padding."""
-    for k in range(len(posterior)):
-        total = totals[k] if totals[k] > 0.0 else 1.0
-        for f in range(posterior.shape[1]):
-            posterior[k, f] = products[k, f] / total
+def _add(sums, products, shares, behind, totals, row_weights, cells, ptr, lanes):
+    """Add the posterior of a panel, times the weights of rows, to the rows of their cells."""
+    prior = len(sums) - 1
+    for k in range(len(ptr) - 1):
+        if shares[k] > _NEGLIGIBLE * totals[k]:
+            scale = row_weights[k] / totals[k] * _POWERS[behind[k]]
+            add_row(sums, prior, products, k, scale, 0, cells, ptr[k], ptr[k + 1], lanes)
 
 
 @compiled
-def mix_rows(posterior, factor, begin, end, out):
-    """Set out[row] to the factor's columns mixed by the row's posterior, row by row."""
+def _normalise(products, behind, totals, posterior):
+    """Set posterior[k] to a panel of products[k] / totals[k], without columns that are padding."""
+    for k in range(len(posterior)):
+        scale = _POWERS[behind[k]]
+        total = totals[k] if totals[k] > 0.0 else 1.0
+        for f in range(posterior.shape[1]):
+            posterior[k, f] = products[k, f] * scale / total
+
+
+@compiled
+def mix_rows(posterior, columns, begin, end, out):
+    """Set out[row] to what the row's posterior makes of one row of levels per component.
+
+    Components that have next to nothing of a row are left out.
+    """
     for row in range(begin, end):
-        for i in range(len(factor)):
-            total = 0.0
-            for f in range(factor.shape[1]):
-                total += posterior[row, f] * factor[i, f]
-            out[row, i] = total
+        for i in range(columns.shape[1]):
+            out[row, i] = 0.0
+        for f in range(len(columns)):
+            if posterior[row, f] > _NEGLIGIBLE:
+                for i in range(columns.shape[1]):
+                    out[row, i] += posterior[row, f] * columns[f, i]

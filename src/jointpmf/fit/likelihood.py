@@ -53,6 +53,9 @@ class EMFit:
     effort: Effort = field(default_factory=Effort)
     n_starts: int | None = None
     traits: Traits | None = None
+    n_plain: int | None = None
+    """Where something is held out: EM steps before the first extrapolation; None if there is none,
+    because the path matters and not only its end."""
 
     def run(
         self, source: Source, generator: np.random.Generator, held_out: Validation | None = None
@@ -110,13 +113,13 @@ class EMFit:
         begun: float | None = None,
     ) -> Outcome:
         """Return where a run from a point ends."""
-        # with a validation part the path matters and not only its end: no extrapolation
-        solver = self.solver(source, accelerated=held_out is None)
+        n_plain = 0 if held_out is None else self.n_plain
+        solver = self.solver(source, n_plain is not None, n_plain or 0)
         return iterate(solver, point, loop, validation=held_out, begin=begun)
 
-    def solver(self, source: Source, accelerated: bool) -> em.EM:
+    def solver(self, source: Source, accelerated: bool, n_plain: int = 0) -> em.EM:
         """Return EM over the rows of a source."""
-        return em.EM(source, self.rank, self.prior(source), accelerated)
+        return em.EM(source, self.rank, self.prior(source), accelerated, n_plain)
 
     def prior(self, source: AnyRows) -> np.ndarray | None:
         """Return the pseudo-counts of each level, or None without smoothing."""

@@ -13,11 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 from jointpmf.data.codes import Codes
 from jointpmf.domain import MISSING
 from jointpmf.fit.progress import in_stage
-from jointpmf.fit.search import Trials, concluded
+from jointpmf.fit.search import Trials, badness, concluded
 from jointpmf.fit.settings import Likelihood, Search, Traits, emphasis_of
 from jointpmf.fit.solution import Solution, Start
 from jointpmf.fit.trait_search import TraitClimb, TraitKind
@@ -38,8 +39,12 @@ _SMOOTHINGS = (0.1, 1.0)
 """Smoothing that is tried: more of it where that is better than less."""
 
 _N_TRIED = ((20_000, 10), (100_000, 3))
-"""Fits by which a rank is judged: for tables of fewer cells than the first numbers, the second
-ones; else one."""
+"""Fits by which a rank is judged, at most: for tables of fewer cells than the first numbers, the
+second ones; else one."""
+
+_DOUBT = 0.01
+"""Probability of an error, on either side, at which fits have shown which of two ranks is better;
+where it is larger, chance decides more often and fewer fits are made."""
 
 _MIN_AVERAGED, _MAX_AVERAGED, _AVERAGE_WORK = 4, 24, 10**8
 """Fits that are averaged at the chosen rank: as many as cells times components allow."""
@@ -51,8 +56,13 @@ _PATIENCE = 2
 """Ranks in a row without improvement after which no larger one is tried; one with more smoothing,
 which begins at the best rank with less."""
 
-_STEP_PATIENCE = 5
-"""Iterations without improvement on what is held out after which one fit ends."""
+_STEP_PATIENCE, _STEP_GAIN = 5, 1e-4
+"""One fit ends when this many iterations gain less than this on what is held out, in nats: a part
+of what a larger rank must gain."""
+
+_PLAIN_STEPS = 20
+"""EM steps to a target before extrapolations begin: a fit that is best after a few steps should not
+jump past them."""
 
 _HELD_OUT_PART = 0.2
 
@@ -78,7 +88,7 @@ _ROWS_PER_POINT = 2
 _SCREEN_ITER, _TRAIT_ITER = 25, 60
 """Iterations of a fit of traits while spaces are compared, and in the end."""
 
-_TRAITS_AVERAGED, _TRAITS_AVERAGE_WORK = (5, 12), 10**10
+_TRAITS_AVERAGED, _TRAITS_AVERAGE_WORK = (5, 6), 10**10
 """Fits of traits that are averaged, at least and at most: as many as cells times points allow."""
 
 _SHARES, _N_SHARED = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5), 3
@@ -150,6 +160,7 @@ class _RankSearch:
         self.codes, self.weights, self.target, self.fit = codes, weights, target, fit
         self.trials: Trials[AnyKind] = Trials(is_tolerant=False)
         self.chosen: AnyKind | None = None
+        self._best: _Kind | None = None
         self._generators = generators
         self._splitter = splitter
         self._splits: list[_Seeded] = []
@@ -163,18 +174,17 @@ class _RankSearch:
         ranks = search.kinds.ranks
         yield from self._climb(ranks, _Kind(ranks[0], smoothings[0], emphasis or 1), _PATIENCE)
         for smoothing in smoothings[1:]:
-            yield from self._climb(ranks, self._best()._replace(smoothing=smoothing), 1)
+            yield from self._climb(ranks, self.best._replace(smoothing=smoothing), 1)
         if self.target is not None and emphasis is None:
             several = emphasis_of(len(self.codes.domain) - 1)
-            yield from self._climb(ranks, self._best()._replace(emphasis=several), _PATIENCE)
-        self.chosen = best = self._best()
+            yield from self._climb(ranks, self.best._replace(emphasis=several), _PATIENCE)
+        self.chosen = best = self.best
         if points := self._points(search):
             assert search.kinds.traits is not None
             self.chosen = yield from self._trait_candidates(best, search.kinds.traits, points)
         count = search.n_average or self._n_averaged(self.chosen)
         for kind in dict.fromkeys([self.chosen, best]):
-            for k in range(len(self.trials.of(kind)), count):
-                yield kind, partial(self._fit, kind, k)
+            yield from self._fits(kind, count)
 
     def _n_averaged(self, kind: AnyKind) -> int:
         """Return how many fits are averaged, as the work of one suggests."""
@@ -201,7 +211,7 @@ class _RankSearch:
         """Yield fits of traits while they promise more than free components; return the best."""
         n_traits = min(traits.count, len(self.codes.domain))
         first = TraitKind(points[0], replace(traits, count=n_traits))
-        yield from self._tried(first)
+        yield from self._fits(first, 1)
         # of the split that traits are fitted to as well
         by_free, independent = (
             self.trials.of(kind)[0].validation for kind in (free, self.trials.kinds[0])
@@ -211,12 +221,14 @@ class _RankSearch:
         if independent - self._cost(first) < _PROMISE * (independent - by_free):
             return free
         min_gain = _TRAIT_GAIN * abs(by_free)
-        climb = TraitClimb(self.codes.domain, self._tried, self._cost, min_gain)
+        tried = partial(self._fits, count=1)  # which varies little
+        climb = TraitClimb(self.codes.domain, tried, self._cost, min_gain)
         best = yield from climb.candidates(first, points[1:])
         return best if self._cost(best) < by_free else free
 
-    def _tried(self, kind: AnyKind) -> Candidates:
-        for k in range(len(self.trials.of(kind)), self._n_tried(kind)):
+    def _fits(self, kind: AnyKind, count: int) -> Candidates:
+        """Yield the fits of a kind that are missing from some."""
+        for k in range(len(self.trials.of(kind)), count):
             yield kind, partial(self._fit, kind, k)
 
     def _climb(self, ranks: tuple[int, ...], first: _Kind, patience: int) -> Candidates:
@@ -226,27 +238,40 @@ class _RankSearch:
             kind = first._replace(rank=rank)
             if self.trials.of(kind):
                 return
-            yield from self._tried(kind)
-            n_worse = 0 if self._best() == kind else n_worse + 1
+            yield from self._rivals(kind)
+            n_worse = 0 if self.best == kind else n_worse + 1
             if n_worse == patience or rank > len(self.weights):
                 return
 
-    def _best(self) -> _Kind:
-        """Return the kind whose fits predict best what they have not seen."""
-        kinds = [kind for kind in self.trials.kinds if isinstance(kind, _Kind)]
-        complete = [kind for kind in kinds if len(self.trials.of(kind)) >= self.n_tried]
-        best, *others = sorted(complete or kinds)
-        for other in others:
-            if self._cost(other) < self._cost(best) - _MIN_GAIN:
-                best = other
-        return best
+    def _rivals(self, kind: _Kind) -> Candidates:
+        """Yield fits of a kind and of the best one, until it is known which is better."""
+        yield from self._fits(kind, 1)
+        best = self.best
+        gains = self._gains(kind, best)
+        while kind != best and len(gains) < self.n_tried and not _is_clear(gains):
+            yield from self._fits(best, len(gains) + 1)
+            yield from self._fits(kind, len(gains) + 1)
+            gains = self._gains(kind, best)
+        if gains.mean() > _MIN_GAIN:
+            self._best = kind
+
+    def _gains(self, kind: _Kind, best: _Kind) -> np.ndarray:
+        """Return by how much the fits of a kind predict better than those of another."""
+        pairs = zip(self.trials.of(best), self.trials.of(kind), strict=False)
+        return np.array([badness(one) - badness(other) for one, other in pairs])
+
+    @property
+    def best(self) -> _Kind:
+        """The kind of free components whose fits predict best what they have not seen."""
+        if self._best is None:
+            first = self.trials.kinds[0]
+            assert isinstance(first, _Kind)
+            self._best = first
+        return self._best
 
     def _cost(self, kind: AnyKind) -> float:
-        return float(np.mean([s.validation for s in self.trials.of(kind)[: self._n_tried(kind)]]))
-
-    def _n_tried(self, kind: AnyKind) -> int:
-        """Return how many fits a kind is judged by: traits by one, which varies little."""
-        return 1 if isinstance(kind, TraitKind) else self.n_tried
+        count = 1 if isinstance(kind, TraitKind) else self.n_tried
+        return float(np.mean([s.validation for s in self.trials.of(kind)[:count]]))
 
     def _fit(self, kind: AnyKind, k: int) -> Solution:
         """Return the fit of one kind on one split, stopped by what was held out."""
@@ -263,7 +288,9 @@ class _RankSearch:
     def _of(self, kind: AnyKind) -> EMFit:
         loop = in_stage(self.fit.loop, str(kind))
         if isinstance(kind, _Kind):
-            return replace(self.fit, rank=kind.rank, smoothing=kind.smoothing, loop=loop)
+            n_plain = None if self.target is None else _PLAIN_STEPS
+            fit = replace(self.fit, rank=kind.rank, smoothing=kind.smoothing, loop=loop)
+            return replace(fit, n_plain=n_plain)
         traits = kind.traits if kind.is_final else replace(kind.traits, pulls=())
         most = _TRAIT_ITER if kind.is_final else _SCREEN_ITER
         loop = replace(loop, max_iter=min(loop.max_iter, most))
@@ -305,7 +332,7 @@ class _RankSearch:
 
     def averaged(self) -> Solution:
         """Return the average of the fits of the best kind, with a record of all."""
-        kind = self.chosen or self._best()
+        kind = self.chosen or self.best
         best = self.trials.of(kind)
         pmf = self._with_free(best) if isinstance(kind, TraitKind) else _average_of(best)
         rows = Rows.of_codes(self.codes, self.weights)
@@ -327,7 +354,7 @@ class _RankSearch:
 
     def _with_free(self, of_traits: list[Solution]) -> JointPMF:
         """Return the average of traits, with a share of free components where that helps."""
-        free = self.trials.of(self._best())
+        free = self.trials.of(self.best)
         pairs = list(zip(of_traits, free, self._splits, strict=False))[:_N_SHARED]
 
         def cost(share: float) -> float:
@@ -354,9 +381,18 @@ class _RankSearch:
         return Likelihood(kind.smoothing, self.fit.towards)
 
 
+def _is_clear(gains: np.ndarray) -> bool:
+    """Tell whether fits to the same splits show if one kind is worth its larger rank."""
+    n = len(gains)
+    if n < 2:
+        return False
+    error = stdtrit(n - 1, 1 - _DOUBT) * gains.std(ddof=1) / np.sqrt(n)
+    return bool(abs(gains.mean() - _MIN_GAIN) > error)
+
+
 def _average_of(solutions: list[Solution]) -> JointPMF:
     return average([solution.pmf for solution in solutions])
 
 
 def _held_out(rows: Rows, given: Rows | None = None) -> HeldOut:
-    return HeldOut(rows, given, patience=_STEP_PATIENCE)
+    return HeldOut(rows, given, _STEP_PATIENCE, _STEP_GAIN)

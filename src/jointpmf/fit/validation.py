@@ -54,6 +54,7 @@ class _Judged:
     function: Callable[[JointPMF], float]
     domain: Domain
     patience: int = _FUNCTION_PATIENCE
+    min_gain: float = 0.0
 
     def cost(self, point: Point) -> float:
         """Return how badly a model does."""

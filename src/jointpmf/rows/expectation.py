@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jointpmf.domain import Domain
     from jointpmf.rows.combinations import Combinations
 
-CHUNK_ROWS, MAX_CHUNKS, CHUNK_BYTES = 4096, 32, 2**26
+CHUNK_ROWS, MAX_CHUNKS, CHUNK_BYTES = 4096, 32, 2**28
 """Rows of a chunk at least, how many chunks there are at most, and the memory of their sums."""
 
 ListedRows = tuple[slice, np.ndarray, np.ndarray]

@@ -52,6 +52,8 @@ class EM:
         Dirichlet smoothing: what is added to the expected counts of every level (eq. 21).
     accelerated : bool
         Whether to extrapolate; without it every iteration is one EM step.
+    n_plain : int
+        How many steps there are before the first extrapolation.
     """
 
     relative = False
@@ -64,24 +66,27 @@ class EM:
         rank: int,
         pseudo_counts: np.ndarray | None = None,
         accelerated: bool = True,
+        n_plain: int = 0,
     ) -> None:
         self.domain = rows.domain
         self.expectation = rows.expectation(rank)
         self._total = rows.total
         self.accelerated = accelerated
         self._prior = pseudo_counts
-        self._stride = FIRST_STRIDE
+        self._n_plain = n_plain
+        self._stride, self._n_steps = FIRST_STRIDE, 0
 
     def start(self, point: Point) -> EMState:
         """Return the state at a feasible point."""
-        self._stride = FIRST_STRIDE
+        self._stride, self._n_steps = FIRST_STRIDE, 0
         return self._at(self.expectation.stack(point))
 
     def step(self, state: State) -> EMState:
         """Return the state after one EM step, and an extrapolation if that is better."""
         assert isinstance(state, EMState)
         plain = self.plain_step(state)
-        if not self.accelerated:
+        self._n_steps += 1
+        if not self.accelerated or self._n_steps <= self._n_plain:
             return plain
         first = state.next_stack - state.stack
         bend = plain.next_stack - state.next_stack - first
@@ -102,14 +107,15 @@ class EM:
         return plain
 
     def memory(self, state: State) -> Arrays:
-        """Return where an EM step leads, and the longest extrapolation."""
+        """Return where an EM step leads, the longest extrapolation, and the number of steps."""
         assert isinstance(state, EMState)
         next_stack = state.next_stack[:, : self.expectation.rank]
-        return {"next": next_stack, "stride": np.array(self._stride)}
+        stride, n_steps = np.array(self._stride), np.array(self._n_steps)
+        return {"next": next_stack, "stride": stride, "n_steps": n_steps}
 
     def recalled(self, state: State, memory: Arrays) -> EMState:
         """Return the state, and go on from it, that had this point and this memory."""
-        self._stride = float(memory["stride"])
+        self._stride, self._n_steps = float(memory["stride"]), int(memory["n_steps"])
         stack, next_stack = self.expectation.stack(state.point), self.expectation.empty_stack()
         next_stack[:, : self.expectation.rank] = memory["next"]
         point = self.expectation.point(stack)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 from jointpmf.data.codes import Codes
 from jointpmf.domain import MISSING
 from jointpmf.evidence import posterior_of_rows
-from jointpmf.rows.table import Rows, log_likelihoods
+from jointpmf.rows.table import Expectation, Rows
 from jointpmf.solvers.trait_sums import RowSums
 from jointpmf.threads import row_blocks, run_all
 from jointpmf.traits import FreeColumns, Scores
@@ -36,12 +36,14 @@ class HeldOut:
         The held-out rows; for cells, each cell's row with that cell as the only held-out one.
     given : Rows, optional
         For cells: the same rows without the held-out cell.
-    patience : int
-        Iterations without improvement after which a fit ends.
+    patience, min_gain : int, float
+        A fit ends when this many iterations have gained no more than this, in nats per row or cell.
     """
 
-    def __init__(self, rows: Rows, given: Rows | None = None, patience: int = 10) -> None:
-        self.patience = patience
+    def __init__(
+        self, rows: Rows, given: Rows | None = None, patience: int = 10, min_gain: float = 0.0
+    ) -> None:
+        self.patience, self.min_gain = patience, min_gain
         self._rows, self._given = _Scored(rows), None if given is None else _Scored(given)
 
     def cost(self, point: Point) -> float:
@@ -57,6 +59,8 @@ class _Scored:
     """Rows whose log-likelihood is asked for again and again."""
 
     rows: Rows
+    _expectations: dict[int, Expectation] = field(default_factory=dict)
+    """The E-steps of ranks that were asked for: fits of a few ranks are judged many times."""
 
     @cached_property
     def _sums(self) -> RowSums:
@@ -68,7 +72,10 @@ class _Scored:
             # products of matrices, in single precision: the mean of many rows has enough digits
             columns = FreeColumns(Scores.unordered(self.rows.domain), point.factors)
             return self._sums.log_likelihood(columns, point.weights)
-        logs = log_likelihoods(self.rows, point)
+        expectation = self._expectations.get(rank := len(point.weights))
+        if expectation is None:
+            expectation = self._expectations[rank] = self.rows.expectation(rank)
+        logs = expectation.log_likelihoods(expectation.stack(point))
         logs[np.isneginf(logs)] = impossible
         return float(np.multiply(self.rows.weights, logs).sum())
 
@@ -92,6 +99,8 @@ class HeldOutCells:
     patience : int
         Iterations without improvement after which a fit ends.
     """
+
+    min_gain = 0.0
 
     def __init__(
         self,

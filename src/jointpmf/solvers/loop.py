@@ -111,6 +111,8 @@ class Validation(Protocol):
 
     patience: int
     """Iterations without improvement after which the fit ends."""
+    min_gain: float
+    """What so many iterations must improve it by, or the fit ends."""
 
     def cost(self, point: Point) -> float:
         """Return the objective of the validation part."""
@@ -305,14 +307,22 @@ class _Run:
 
     def ending(self, max_iter: int, rival: float | None = None) -> Status | None:
         """Return how the run has ended, or None if it goes on."""
-        iteration, state, best, n_small, _ = self.reached
+        iteration, state, _, n_small, _ = self.reached
         if n_small == 2 or state.stalled or state.objective <= self.solver.floor:
             return Status.CONVERGED
-        if self.validation and iteration - best.iteration >= self.validation.patience:
+        if self.validation and self._has_stopped_helping(self.validation):
             return Status.VALIDATED
         if rival is not None and self._is_behind(rival):
             return Status.BEHIND
         return Status.MAX_ITER if iteration >= max_iter else None
+
+    def _has_stopped_helping(self, validation: Validation) -> bool:
+        """Tell whether the last iterations have gained too little on the validation part."""
+        n_before = self.reached.iteration - validation.patience + 1
+        if n_before < 1:
+            return False
+        costs = [line.validation for line in self.history if line.validation is not None]
+        return not min(costs) < min(costs[:n_before]) - validation.min_gain
 
     def _is_behind(self, rival: float) -> bool:
         """Tell whether a rival stays ahead even if this run gains several times what it has lately.

@@ -27,6 +27,9 @@ _BLOCK = 2**20
 _MOST_KEPT = 2**30
 """Bytes of likelihoods that are kept while the weights of points are found."""
 
+_MOST_DESIGN = 2**28
+"""Bytes of the scores of all rows that are kept from pass to pass."""
+
 _N_CHUNKS = 8
 """Parts of the rows that have sums of their own."""
 
@@ -92,6 +95,9 @@ class RowSums:
         # what is looked up by a code; the last row is that of a missing cell
         self._tables = [np.vstack([own, 0 * own[:1]]).astype(np.float32) for own in scores.all]
         self._kept: _Likelihoods | None = None
+        width = scores.offsets[-1] + len(self._holes)
+        self._designs: dict[tuple[int, int], np.ndarray] = {}
+        self._keeps_designs = 4 * n_rows * width <= _MOST_DESIGN
 
     def sums(self, model: Columns, weights: np.ndarray) -> Sums:
         """Return the sums over all rows."""
@@ -189,6 +195,15 @@ class RowSums:
 
     def _design(self, rows: slice) -> np.ndarray:
         """Return the scores of some rows, and which of the variables with holes they observe."""
+        place = rows.start, rows.stop
+        design = self._designs.get(place)
+        if design is None:
+            design = self._new_design(rows)
+            if self._keeps_designs:
+                self._designs[place] = design
+        return design
+
+    def _new_design(self, rows: slice) -> np.ndarray:
         offsets, columns = self._scores.offsets, self._columns[:, rows]
         design = np.empty((columns.shape[1], offsets[-1] + len(self._holes)), np.float32)
         for n, table in enumerate(self._tables):
