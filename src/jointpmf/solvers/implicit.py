@@ -262,11 +262,6 @@ class ImplicitCurvature:
         )
         return np.concatenate([self.whole @ weights + whole @ point.weights, out.ravel()])
 
-    def trace(self) -> float:
-        """Return the trace of JᵀJ."""
-        own = np.einsum("nff->nf", self.others) * self.point.weights**2
-        return float(np.trace(self.whole) + own.sum(axis=1) @ np.diff(self.offsets))
-
 
 @dataclass(frozen=True)
 class _SomeSubsets:
