@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -70,10 +70,14 @@ class CurvatureAtPoint:
             self.point.weights, self.point.factors, self.offsets, self.pairs, self.whole, vector
         )
 
-    @property
-    def others(self) -> np.ndarray:
-        """The Gram products of all variables but one, for each."""
-        return np.einsum("nnfg->nfg", self.pairs)
+    def own_blocks(self) -> OwnBlocks:
+        """Return its blocks on the diagonal."""
+        others = np.einsum("nnfg->nfg", self.pairs)
+        return OwnBlocks(self.point.weights, self.whole, others, self.offsets)
+
+    def trace(self) -> float:
+        """Return the trace of JᵀJ."""
+        return self.own_blocks().trace()
 
 
 @dataclass(frozen=True)
@@ -110,34 +114,22 @@ class Tangent:
         return change
 
 
-class Curved(Protocol):
-    """JᵀJ at one point."""
-
-    point: Point
-
-    @property
-    def whole(self) -> np.ndarray:
-        """What it is over the weights."""
-
-    @property
-    def others(self) -> np.ndarray:
-        """What it is over a row of each variable's factor, but for the weights."""
-
-
 class OwnBlocks:
     """The blocks of JᵀJ on its diagonal: the weights, and the rows of each variable's factor.
 
     Parameters
     ----------
-    curvature : Curved
-        JᵀJ at a point.
+    weights, whole, others : array
+        The model's weights, JᵀJ over the weights, and over a row of each variable's factor but for
+        the weights.
     offsets : array
         The first level of each variable, and the number of all levels.
     """
 
-    def __init__(self, curvature: Curved, offsets: np.ndarray) -> None:
-        weights = curvature.point.weights
-        self._whole, self._blocks = curvature.whole, curvature.others * np.outer(weights, weights)
+    def __init__(
+        self, weights: np.ndarray, whole: np.ndarray, others: np.ndarray, offsets: np.ndarray
+    ) -> None:
+        self._whole, self._blocks = whole, others * np.outer(weights, weights)
         self._offsets = offsets
 
     def trace(self) -> float:
@@ -161,7 +153,9 @@ class OwnBlocks:
 
         def sums(vector: np.ndarray) -> np.ndarray:
             rows = np.add.reduceat(vector[rank:].reshape(-1, rank), self._offsets[:-1], axis=0)
-            return np.concatenate([np.full(rank, vector[:rank].sum()), np.repeat(rows, sizes, axis=0).ravel()])
+            return np.concatenate(
+                [np.full(rank, vector[:rank].sum()), np.repeat(rows, sizes, axis=0).ravel()]
+            )
 
         counts = np.maximum(sums(moves), 1.0)
 

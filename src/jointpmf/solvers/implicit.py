@@ -27,6 +27,7 @@ from jointpmf.errors import JointPMFError
 from jointpmf.marginals.counting import count_tables
 from jointpmf.marginals.tables import SparseTable, Table, TableLimits
 from jointpmf.rows.table import ColumnRows, distinct_codes
+from jointpmf.solvers.curvature import OwnBlocks
 from jointpmf.solvers.least_squares import Block
 from jointpmf.solvers.patterns import PatternCurvature, Patterns, PatternSums
 from jointpmf.solvers.symmetric import SymmetricSums
@@ -151,8 +152,8 @@ class ImplicitLeastSquares:
             yield from self._blocks(begin, end, point.weights)
             self._sums.exchange(begin, end, point.factors)
             self._grams.exchange(begin, end, self._packed_grams(point))
-        self._factors = point.factors.copy()
         gram, cross = self._whole()
+        self._factors = point.factors.copy()
         yield Block(None, gram, cross[:, None])
 
     def blocks(self, point: Point) -> list[Block]:
@@ -261,6 +262,10 @@ class ImplicitCurvature:
             point.weights, point.factors, weights, factors, offsets, self.others, moved
         )
         return np.concatenate([self.whole @ weights + whole @ point.weights, out.ravel()])
+
+    def own_blocks(self) -> OwnBlocks:
+        """Return its blocks on the diagonal."""
+        return OwnBlocks(self.point.weights, self.whole, self.others, self.offsets)
 
 
 @dataclass(frozen=True)

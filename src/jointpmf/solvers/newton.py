@@ -16,11 +16,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from jointpmf.compiled.simplex import project_point
 from jointpmf.point import Point
-from jointpmf.solvers.curvature import (
-    OwnBlocks,
-    Tangent,
-    pivot_of_each_parameter,
-)
+from jointpmf.solvers.curvature import CurvatureAtPoint, Tangent, pivot_of_each_parameter
 from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.solvers.loop import Arrays, State
 
@@ -142,9 +138,9 @@ class _Quadratic:
         is_weight = self.tangent.moved < len(point.weights)
         self.floors = np.where(is_weight, _LEAST_PART * self.values, 0.0)
         curvature = newton.curvature_at(point)
-        self.times, self.own = curvature.times, OwnBlocks(curvature, offsets)
+        self.times, self.own = curvature.times, curvature.own_blocks()
         self.matrix: np.ndarray | None = None
-        if newton.is_factorising:
+        if newton.is_factorising and isinstance(curvature, CurvatureAtPoint):
             self.matrix = self.tangent.reduce_matrix(curvature.matrix())
         size = max(len(self.gradient), 1)
         trace = self.own.trace() if self.matrix is None else np.trace(self.matrix)

@@ -1,8 +1,8 @@
 """Sums over the patterns of missing cells: what the coupled objective asks of Gram matrices.
 
 A pattern says which variables were observed. Its e_1 … e_k follow from its power sums, and those
-are a product of two matrices: which variables it has, and the powers of their numbers (docs/math.md,
-eq. 30). So what many patterns cost is that of matrix products.
+are a product of two matrices: which variables it has, and the powers of their numbers. So many
+patterns cost what matrix products cost (docs/math.md, eq. 30).
 """
 
 from __future__ import annotations
@@ -107,17 +107,15 @@ class PatternSums:
     def load(self, table: np.ndarray) -> None:
         """Take a table of shape (variables, n_numbers); patterns follow when next looked at."""
         self._table = table.copy()
-        self._change = np.concatenate(_powers(table, self._n_kept) or [table[:, :0]], axis=1)
-        self._changed, self._is_new = (0, len(table)), True
+        self._change, self._changed = self._kept_powers(table), (0, len(table))
+        self._is_new = True
 
     def exchange(self, begin: int, end: int, table: np.ndarray) -> None:
         """Take new numbers of the variables begin:end."""
         self._bring_up_to_date()
-        old, new = self._table[begin:end].copy(), table[begin:end]
-        self._table[begin:end] = new
-        changes = [a - b for a, b in zip(*(_powers(t, self._n_kept) for t in (new, old)))]
-        self._change = np.concatenate(changes or [new[:, :0]], axis=1)
-        self._changed = (begin, end)
+        old, new = (self._kept_powers(one[begin:end]) for one in (self._table, table))
+        self._table[begin:end] = table[begin:end]
+        self._change, self._changed = new - old, (begin, end)
 
     def without(self, begin: int, end: int) -> np.ndarray:
         """Return Σ over the patterns with a variable of e_{k−1} of their others, for begin:end."""
@@ -139,6 +137,9 @@ class PatternSums:
         sign = (-1) ** self.order
         curved = self._summed((self.n_numbers,), self._curved_whole)
         return curved + sign * (pairs - np.diag(self._pairs) @ top / self.order)
+
+    def _kept_powers(self, table: np.ndarray) -> np.ndarray:
+        return np.concatenate([table[:, :0], *_powers(table, self._n_kept)], axis=1)
 
     def _bring_up_to_date(self) -> None:
         if self._changed != (0, 0):
