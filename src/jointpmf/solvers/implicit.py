@@ -393,17 +393,17 @@ def _group_bounds(n_all: int, n_groups: int) -> list[int]:
 
 
 def bytes_of_sums(rank: int, order: int, has_holes: bool) -> int:
-    """Return what is kept of each row: e_1 … e_k, and those of a pattern of its own at worst.
+    """Return what is kept of each row: e_1 … e_k, and power sums of its own pattern at worst.
 
     Examples
     --------
     >>> bytes_of_sums(rank=10, order=3, has_holes=False)
     288
     """
-    n_numbers = padded(rank, order)
+    n_numbers = order * padded(rank, order)
     if has_holes:
-        n_numbers += rank * (rank + 1) // 2
-    return 8 * order * n_numbers
+        n_numbers += (order - 2) * rank * (rank + 1) // 2
+    return 8 * n_numbers
 
 
 def _mean_count(rows: ColumnRows, order: int) -> float:
