@@ -5,10 +5,15 @@ import pytest
 
 import jointpmf as jp
 from jointpmf.point import Point
-from jointpmf.solvers.curvature import CurvatureAtPoint
+from jointpmf.rows.table import ColumnRows
+from jointpmf.solvers.curvature import Curvature, CurvatureAtPoint
+from jointpmf.solvers.implicit import ImplicitLeastSquares
+from jointpmf.solvers.jacobian import whole_tangent
 from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.solvers.loop import Loop, iterate
-from jointpmf.solvers.newton import Newton
+from jointpmf.solvers.methods import solver_of
+from jointpmf.solvers.newton import Newton, conjugate_gradients
+from jointpmf.solvers.starts.random import random_point
 from support.oracle import jacobian, residual
 
 
@@ -142,6 +147,64 @@ def test_conjugate_gradients_reach_exact_triples():
     truth = jp.random_pmf(jp.Domain.of_sizes([4, 3, 5, 4]), 3, 0)
     _, pmf = by_products(truth.marginals(3), near(truth, 100))
     assert jp.factor_error(truth, pmf) < 1e-10
+
+
+@pytest.mark.parametrize("size", [1, 7, 40])
+def test_conjugate_gradients_solve(size):
+    generator = np.random.default_rng(size)
+    root = generator.normal(size=(size, size))
+    matrix, right = root @ root.T + np.eye(size), generator.normal(size=size)
+    found = conjugate_gradients(matrix.__matmul__, lambda x: x / np.diag(matrix), right)
+    error = found - np.linalg.solve(matrix, right)
+    assert error @ matrix @ error <= 1e-4 * (right @ np.linalg.solve(matrix, right))
+
+
+def blocks_alone(matrix, rank, offsets):
+    """Return the parts of JᵀJ within the weights and within single rows of factors."""
+    alone = np.zeros_like(matrix)
+    for begin in range(0, rank * (1 + offsets[-1]), rank):
+        own = slice(begin, begin + rank)
+        alone[own, own] = matrix[own, own]
+    return alone
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.1])
+def test_what_preconditions_is_the_inverse_of_the_blocks(shift):
+    domain = jp.Domain.of_sizes([3, 2, 4])
+    point = random_point(domain, 2, np.random.default_rng(0))
+    curvature = Curvature(domain, [(0, 1, 2)], np.ones(1)).at(point)
+    tangent = whole_tangent(domain, point)
+    alone = blocks_alone(curvature.matrix(), 2, domain.offsets)
+    reduced = tangent.reduce_matrix(alone + shift * np.eye(len(alone)))
+    free = np.ones(len(reduced), bool)
+    near_inverse = curvature.own_blocks().near_inverse(tangent, free, shift)
+    found = np.array([near_inverse(row) for row in np.eye(len(reduced))])
+    weights = slice(1, None)  # the only coordinate of two weights is not projected exactly
+    expected = np.linalg.inv(reduced)
+    np.testing.assert_allclose(found[weights, weights], expected[weights, weights], rtol=1e-6)
+    np.testing.assert_allclose(found, found.T, rtol=1e-9, atol=1e-12 * found.max())
+    free[::3] = False
+    some = curvature.own_blocks().near_inverse(tangent, free, shift)
+    form = np.array([some(row) for row in np.eye(free.sum())])
+    np.testing.assert_allclose(form, form.T, rtol=1e-9, atol=1e-12 * form.max())
+    assert np.linalg.eigvalsh(form).min() > 0
+
+
+@pytest.mark.parametrize(("seed", "missing"), [(0, 0.0), (1, 0.2), (2, 0.4)])
+def test_small_components_do_not_hold_second_order_up(seed, missing):
+    generator = np.random.default_rng(seed)
+    domain = jp.Domain.of_sizes([3] * 12)
+    factors = [generator.dirichlet(np.ones(3), 4).T for _ in range(12)]
+    truth = jp.JointPMF(domain, [0.6, 0.3, 0.08, 0.02], factors)
+    rows = truth.sample(20_000, random_state=seed, backend="codes")
+    rows[generator.random(rows.shape) < missing] = -1
+    codes = jp.Codes(domain, rows)
+    tables = CoupledLeastSquares(jp.MarginalSet.from_table(codes, 3), 4, "counts")
+    expected = iterate(Newton(tables), Point.of_pmf(truth), Loop(500, 1e-12))
+    problem = ImplicitLeastSquares(ColumnRows.of_codes(codes), 4, 3)
+    found = iterate(solver_of("auto", problem), Point.of_pmf(truth), Loop(60, 1e-10))
+    assert found.objective == pytest.approx(expected.objective, rel=1e-6)
+    assert found.n_iter < 60
 
 
 @pytest.mark.parametrize("method", ["newton", "auto"])

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jointpmf import threads
-from jointpmf.compiled.symmetric import symmetric_derivatives
+from jointpmf.solvers.patterns import PatternCurvature, Patterns, PatternSums
 from jointpmf.solvers.symmetric import SymmetricSums
 
 
@@ -90,19 +90,66 @@ def test_bits_do_not_depend_on_the_number_of_threads():
     assert all(np.array_equal(results[0], result) for result in results[1:])
 
 
+def random_patterns(seed, n_variables, count, missing=0.3):
+    columns, _, weights, generator = random_rows(seed, n_variables, count, missing)
+    patterns = np.where(columns >= 0, 0, -1)
+    return Patterns(patterns == 0, weights), (patterns, np.arange(n_variables + 1)), generator
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    n_variables=st.integers(2, 6),
+    count=st.integers(1, 30),
+    order=st.integers(2, 5),
+)
+def test_sums_over_patterns_equal_those_over_all_subsets(seed, n_variables, count, order):
+    patterns, cells, generator = random_patterns(seed, n_variables, count)
+    sums = PatternSums(patterns, 3, order)
+    table, new = generator.random((2, n_variables, 3))
+    sums.load(table)
+    without, whole = by_subsets(*cells, patterns.weights, table, order)
+    np.testing.assert_allclose(sums.without(0, n_variables), without, atol=1e-10)
+    np.testing.assert_allclose(sums.whole(), whole, atol=1e-10)
+
+    sums.exchange(1, n_variables, new)
+    table[1:] = new[1:]
+    without, whole = by_subsets(*cells, patterns.weights, table, order)
+    np.testing.assert_allclose(sums.whole(), whole, atol=1e-10)
+    np.testing.assert_allclose(sums.without(0, 1), without[:1], atol=1e-10)
+    np.testing.assert_allclose(sums.without(1, n_variables), without[1:], atol=1e-10)
+
+
+def test_bits_of_many_patterns_do_not_depend_on_the_number_of_threads():
+    patterns, cells, generator = random_patterns(1, 8, 3000)
+    table, new = generator.random((2, 8, 6))
+    results = []
+    for count in (1, 2, 5):
+        with threads.limited_to(count):
+            sums = PatternSums(patterns, 6, 3)
+            sums.load(table)
+            sums.exchange(3, 7, new)
+            results.append(np.concatenate([sums.without(2, 8), sums.whole()[None]]))
+    assert all(np.array_equal(results[0], result) for result in results[1:])
+    table[3:7] = new[3:7]
+    without, whole = by_subsets(*cells, patterns.weights, table, 3)
+    np.testing.assert_allclose(results[0], [*without[2:], whole], rtol=1e-11)
+
+
 @pytest.mark.parametrize("order", [2, 3, 4])
 def test_derivatives_are_those_of_the_sums(order):
-    columns, _, weights, generator = random_rows(2, 6, 5, missing=0.2)
-    patterns = np.where(columns >= 0, 0, -1).astype(np.int8)
+    patterns, _, generator = random_patterns(2, 6, 5, missing=0.2)
     grams, changes = generator.random((2, 6, 2, 2))
     step = 1e-5
 
     def at(matrices):
-        sums = SymmetricSums(patterns, np.arange(7), weights, 4, order)
+        sums = PatternSums(patterns, 4, order)
         sums.load(matrices.reshape(6, 4))
         return sums.without(0, 6).reshape(6, 2, 2), sums.whole().reshape(2, 2)
 
+    here = PatternCurvature(patterns, grams, order)
+    for found, expected in zip((here.others, here.whole), at(grams), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
     ahead, behind = at(grams + step * changes), at(grams - step * changes)
-    found = symmetric_derivatives(patterns, weights, grams, changes, order)
-    for one, other, derivative in zip(ahead, behind, found, strict=True):
+    for one, other, derivative in zip(ahead, behind, here.moved(changes), strict=True):
         np.testing.assert_allclose(derivative, (one - other) / (2 * step), atol=1e-7)

@@ -7,7 +7,7 @@ sum, so a feasible direction moves mass between its levels; `Tangent` spans thos
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -70,10 +70,14 @@ class CurvatureAtPoint:
             self.point.weights, self.point.factors, self.offsets, self.pairs, self.whole, vector
         )
 
+    def own_blocks(self) -> OwnBlocks:
+        """Return its blocks on the diagonal."""
+        others = np.einsum("nnfg->nfg", self.pairs)
+        return OwnBlocks(self.point.weights, self.whole, others, self.offsets)
+
     def trace(self) -> float:
         """Return the trace of JᵀJ."""
-        own = np.einsum("nnff->nf", self.pairs) * self.point.weights**2
-        return float(np.trace(self.whole) + own.sum(axis=1) @ np.diff(self.offsets))
+        return self.own_blocks().trace()
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,72 @@ class Tangent:
         change[self.moved] = coordinates
         np.subtract.at(change, self.pivots, coordinates)
         return change
+
+
+class OwnBlocks:
+    """The blocks of JᵀJ on its diagonal: the weights, and the rows of each variable's factor.
+
+    Parameters
+    ----------
+    weights, whole, others : array
+        The model's weights, JᵀJ over the weights, and over a row of each variable's factor but for
+        the weights.
+    offsets : array
+        The first level of each variable, and the number of all levels.
+    """
+
+    def __init__(
+        self, weights: np.ndarray, whole: np.ndarray, others: np.ndarray, offsets: np.ndarray
+    ) -> None:
+        self._whole, self._blocks = whole, others * np.outer(weights, weights)
+        self._offsets = offsets
+
+    def trace(self) -> float:
+        """Return the trace of JᵀJ."""
+        traces = np.trace(self._blocks, axis1=1, axis2=2)
+        return float(np.trace(self._whole) + traces @ np.diff(self._offsets))
+
+    def near_inverse(
+        self, tangent: Tangent, free: np.ndarray, shift: float
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """Return what multiplies free tangent coordinates by nearly the inverse of JᵀJ + shift.
+
+        That is the inverse of the blocks, between two projections on the feasible directions.
+        """
+        rank, sizes = len(self._whole), np.diff(self._offsets)
+        moved = tangent.moved[free]
+        moves = np.zeros(tangent.n_parameters)
+        moves[moved] = moves[tangent.pivots[free]] = 1.0
+        inverses = np.repeat(_inverses(self._blocks, shift), sizes, axis=0)
+        first = _inverses(self._whole[None], shift)[0]
+
+        def sums(vector: np.ndarray) -> np.ndarray:
+            rows = np.add.reduceat(vector[rank:].reshape(-1, rank), self._offsets[:-1], axis=0)
+            return np.concatenate(
+                [np.full(rank, vector[:rank].sum()), np.repeat(rows, sizes, axis=0).ravel()]
+            )
+
+        counts = np.maximum(sums(moves), 1.0)
+
+        def projected(vector: np.ndarray) -> np.ndarray:
+            inside = vector * moves
+            return inside - moves * (sums(inside) / counts)
+
+        def times(coordinates: np.ndarray) -> np.ndarray:
+            whole = np.zeros(tangent.n_parameters)
+            whole[moved] = coordinates
+            whole = projected(whole)
+            rows = np.einsum("if,ifg->ig", whole[rank:].reshape(-1, rank), inverses)
+            return projected(np.concatenate([first @ whole[:rank], rows.ravel()]))[moved]
+
+        return times
+
+
+def _inverses(blocks: np.ndarray, shift: float) -> np.ndarray:
+    """Return the inverses of positive semidefinite matrices, each made definite."""
+    rank = blocks.shape[-1]
+    least = shift + 1e-12 * np.trace(blocks, axis1=1, axis2=2)
+    return np.linalg.inv(blocks + least[:, None, None] * np.eye(rank))
 
 
 def pivot_of_each_parameter(point: Point, offsets: np.ndarray) -> np.ndarray:

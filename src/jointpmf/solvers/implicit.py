@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from jointpmf.compiled import grams as kernels
 from jointpmf.compiled.cells import n_observed
-from jointpmf.compiled.symmetric import padded, symmetric_derivatives
+from jointpmf.compiled.symmetric import padded
 from jointpmf.data.codes import Codes
 from jointpmf.domain import Domain
 from jointpmf.errors import JointPMFError
@@ -28,7 +28,9 @@ from jointpmf.marginals.counting import count_tables
 from jointpmf.marginals.tables import SparseTable, Table, TableLimits
 from jointpmf.rows.distinct import distinct_codes
 from jointpmf.rows.table import ColumnRows
+from jointpmf.solvers.curvature import OwnBlocks
 from jointpmf.solvers.least_squares import Block
+from jointpmf.solvers.patterns import PatternCurvature, Patterns, PatternSums
 from jointpmf.solvers.symmetric import SymmetricSums
 
 if TYPE_CHECKING:
@@ -113,14 +115,10 @@ class ImplicitLeastSquares:
             raise JointPMFError(f"the order must be from 2 to {n_all}, not {order}")
         self._sums = SymmetricSums(rows.columns, self.domain.offsets, rows.weights, rank, order)
         self._triangle = np.triu_indices(rank)
-        columns, weights = _patterns(rows)
-        self.n_patterns = len(weights)
-        n_pairs = len(self._triangle[0])
-        self._grams = SymmetricSums(columns, np.arange(n_all + 1), weights, n_pairs, order)
-        self._curved = self._grams
-        if self.n_patterns > limits.most_curved:
-            some = _some_patterns(columns, weights, limits.most_curved)
-            self._curved = SymmetricSums(*some, n_pairs, order)
+        patterns = Patterns.of_rows(rows)
+        self.n_patterns = len(patterns.weights)
+        self._grams = PatternSums(patterns, len(self._triangle[0]), order)
+        self._curved = patterns.some(limits.most_curved)
         self.n_subsets = math.comb(n_all, order)
         self._unit = _mean_count(rows, order)
         if not self._unit > 0:
@@ -155,8 +153,8 @@ class ImplicitLeastSquares:
             yield from self._blocks(begin, end, point.weights)
             self._sums.exchange(begin, end, point.factors)
             self._grams.exchange(begin, end, self._packed_grams(point))
-        self._factors = point.factors.copy()
         gram, cross = self._whole()
+        self._factors = point.factors.copy()
         yield Block(None, gram, cross[:, None])
 
     def blocks(self, point: Point) -> list[Block]:
@@ -231,19 +229,8 @@ class ImplicitLeastSquares:
 
     def curvature_at(self, point: Point) -> ImplicitCurvature:
         """Return JᵀJ at a point, as what multiplies by it; over some patterns if there are many."""
-        self._load(point)
-        grams, sums = self.factor_grams(point), self._curved
-        if sums is not self._grams:
-            sums.load(self._packed_grams(point))
-        return ImplicitCurvature(
-            point,
-            self.domain.offsets,
-            grams,
-            self._square(sums.without(0, len(self.domain)) / self._unit),
-            self._square(sums.whole() / self._unit),
-            partial(symmetric_derivatives, sums.columns, sums.weights / self._unit),
-            self.order,
-        )
+        sums = PatternCurvature(self._curved, self.factor_grams(point), self.order)
+        return ImplicitCurvature(point, self.domain.offsets, sums, self._unit)
 
 
 @dataclass(frozen=True)
@@ -252,14 +239,18 @@ class ImplicitCurvature:
 
     point: Point
     offsets: np.ndarray
-    grams: np.ndarray
-    others: np.ndarray
-    """e_{k−1} of the Gram matrices of all variables but one, for each."""
-    whole: np.ndarray
-    """e_k of the Gram matrices of all variables."""
-    derivatives: Callable[..., tuple[np.ndarray, np.ndarray]]
-    """How these two move when the Gram matrices do."""
-    order: int
+    sums: PatternCurvature
+    unit: float
+
+    @cached_property
+    def others(self) -> np.ndarray:
+        """e_{k−1} of the Gram matrices of all variables but one, for each."""
+        return self.sums.others / self.unit
+
+    @cached_property
+    def whole(self) -> np.ndarray:
+        """e_k of the Gram matrices of all variables."""
+        return self.sums.whole / self.unit
 
     def times(self, vector: np.ndarray) -> np.ndarray:
         """Return JᵀJ times a vector, without forming JᵀJ."""
@@ -267,16 +258,15 @@ class ImplicitCurvature:
         rank = len(point.weights)
         weights, factors = vector[:rank], vector[rank:].reshape(point.factors.shape)
         changes = kernels.cross_grams(point.factors, factors, offsets)
-        moved, whole = self.derivatives(self.grams, changes, self.order)
+        moved, whole = self.sums.moved(changes / self.unit)
         out = kernels.implicit_product(
             point.weights, point.factors, weights, factors, offsets, self.others, moved
         )
         return np.concatenate([self.whole @ weights + whole @ point.weights, out.ravel()])
 
-    def trace(self) -> float:
-        """Return the trace of JᵀJ."""
-        own = np.einsum("nff->nf", self.others) * self.point.weights**2
-        return float(np.trace(self.whole) + own.sum(axis=1) @ np.diff(self.offsets))
+    def own_blocks(self) -> OwnBlocks:
+        """Return its blocks on the diagonal."""
+        return OwnBlocks(self.point.weights, self.whole, self.others, self.offsets)
 
 
 @dataclass(frozen=True)
@@ -404,42 +394,17 @@ def _group_bounds(n_all: int, n_groups: int) -> list[int]:
 
 
 def bytes_of_sums(rank: int, order: int, has_holes: bool) -> int:
-    """Return what is kept of each row: e_1 … e_k, and those of a pattern of its own at worst.
+    """Return what is kept of each row: e_1 … e_k, and power sums of its own pattern at worst.
 
     Examples
     --------
     >>> bytes_of_sums(rank=10, order=3, has_holes=False)
     288
     """
-    n_numbers = padded(rank, order)
+    n_numbers = order * padded(rank, order)
     if has_holes:
-        n_numbers += padded(rank * (rank + 1) // 2, order)
-    return 8 * order * n_numbers
-
-
-def _patterns(rows: ColumnRows) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct patterns of missing cells as columns of 0 and −1, and their weights."""
-    columns = rows.columns
-    if (n_observed(columns) == len(columns)).all():
-        return np.zeros((len(columns), 1), np.int8), np.array([rows.total])
-    bits = np.concatenate(
-        [np.packbits(columns[n : n + 8] >= 0, axis=0) for n in range(0, len(columns), 8)]
-    )
-    keys = np.ascontiguousarray(bits.T).view(np.dtype((np.void, len(bits))))[:, 0]
-    _, firsts, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    weights = np.bincount(inverse, rows.weights, minlength=len(firsts))
-    patterns = columns[:, firsts]
-    return np.minimum(patterns, 0, out=patterns).astype(np.int8, copy=False), weights
-
-
-def _some_patterns(
-    columns: np.ndarray, weights: np.ndarray, size: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return patterns drawn by their weights, as the columns, offsets and weights of sums."""
-    drawn = np.random.default_rng(0).choice(len(weights), size, p=weights / weights.sum())
-    some, counts = np.unique(drawn, return_counts=True)
-    shares = counts * (weights.sum() / size)
-    return np.ascontiguousarray(columns[:, some]), np.arange(len(columns) + 1), shares
+        n_numbers += (order - 2) * rank * (rank + 1) // 2
+    return 8 * n_numbers
 
 
 def _mean_count(rows: ColumnRows, order: int) -> float:

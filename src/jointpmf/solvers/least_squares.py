@@ -294,7 +294,7 @@ class CoupledLeastSquares:
             if isinstance(piece.matrix, SparseTable):
                 self._add_sparse(piece, piece.matrix.entries, joint, sums[piece.rows])
             else:
-                sums[piece.rows] += piece.weight * np.dot(piece.matrix, joint)
+                _add_product(joint, piece.weight, piece.matrix.T, sums[piece.rows])
 
     def _contract_heads(self, n: int) -> None:
         """Sum the heads out of the tables whose tails begin with variable n, for those tails."""
@@ -316,7 +316,7 @@ class CoupledLeastSquares:
             if isinstance(piece.matrix, SparseTable):
                 self._add_sparse(piece, piece.transposed, joint, sums)
             else:
-                sums += np.dot(piece.matrix.T, piece.weight * joint)
+                _add_product(joint, piece.weight, piece.matrix, sums)
 
     def _add_sparse(
         self, piece: _Piece, entries: CompressedRows, joint: np.ndarray, out: np.ndarray
@@ -450,6 +450,12 @@ def marginal_weights(marginals: MarginalSet, weighting: Any) -> np.ndarray:
     if unseen:
         raise JointPMFError(f"all marginals with the variable {listing(unseen)} have weight 0")
     return weights / weights.max()
+
+
+def _add_product(joint: np.ndarray, weight: float, matrix: np.ndarray, out: np.ndarray) -> None:
+    """Add weight · matrixᵀ joint to `out`."""
+    # BLAS needs two thirds of the time where the narrow factor is the left one
+    out += np.dot(weight * joint.T, matrix).T
 
 
 def _padded(weights: np.ndarray, width: int) -> np.ndarray:

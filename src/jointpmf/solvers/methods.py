@@ -23,6 +23,10 @@ _FEW_SWEEPS, _MANY_SWEEPS, _MANY_PARAMETERS = 20, 100, 1000
 """Sweeps before second order takes over: the second number for models of more parameters than the
 third, for which a second-order step costs as much as many sweeps."""
 
+_LEAST_GAIN = 0.01
+"""Part of the objective that a sweep must save to be followed by another, where a second-order step
+costs no more than a few sweeps."""
+
 
 def solver_of(method: str, problem: CoupledLeastSquares | ImplicitLeastSquares) -> Solver:
     """Return the solver of a method: "auto", "aoadmm" or "newton"."""
@@ -60,8 +64,11 @@ class SweepsThenNewton:
     def step(self, state: State) -> State:
         """Return the state after a sweep or a second-order step."""
         if self._sweeps_left:
-            self._sweeps_left -= 1
-            return replace(self.aoadmm.step(state), may_stop=False)
+            swept = self.aoadmm.step(state)
+            is_slow = state.objective - swept.objective < _LEAST_GAIN * state.objective
+            is_enough = is_slow and not self.newton.is_factorising
+            self._sweeps_left = 0 if is_enough else self._sweeps_left - 1
+            return replace(swept, may_stop=False)
         if not isinstance(state, NewtonState):
             state = self.newton.start(state.point)
         return self.newton.step(state)

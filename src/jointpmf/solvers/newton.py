@@ -7,24 +7,25 @@ only if the objective falls. The damping follows how well the quadratic model pr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
-from scipy.sparse.linalg import LinearOperator, cg
 
 from jointpmf.compiled.simplex import project_point
 from jointpmf.point import Point
 from jointpmf.solvers.curvature import CurvatureAtPoint, Tangent, pivot_of_each_parameter
+from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.solvers.loop import Arrays, State
 
 if TYPE_CHECKING:
     from jointpmf.solvers.implicit import ImplicitLeastSquares
-    from jointpmf.solvers.least_squares import CoupledLeastSquares
 
 _CG_PRECISION, _MAX_CG = 1e-3, 300
-"""Relative residual at which conjugate gradients end, and their steps at most."""
+"""Part of its first size at which the residual of conjugate gradients, in the norm of what they
+are preconditioned by, is small enough; and their steps at most."""
 
 _FIRST_DAMPING, _LEAST_DAMPING, _MAX_TRIES = 1e-3, 1e-15, 12
 """Damping of the first step and at least, as a part of the mean of JᵀJ's diagonal; and how often
@@ -57,8 +58,10 @@ class Newton:
     def __init__(
         self, problem: CoupledLeastSquares | ImplicitLeastSquares, largest_factorised: int = 4000
     ) -> None:
-        self.problem, self.largest_factorised = problem, largest_factorised
-        self.domain = problem.domain
+        self.problem, self.domain = problem, problem.domain
+        n_parameters = problem.rank * (1 + sum(self.domain.sizes))
+        is_small = n_parameters <= largest_factorised
+        self.is_factorising = isinstance(problem, CoupledLeastSquares) and is_small
         self.floor, self.resolution = problem.floor, problem.resolution
         self.curvature_at = problem.curvature_at
 
@@ -135,13 +138,12 @@ class _Quadratic:
         is_weight = self.tangent.moved < len(point.weights)
         self.floors = np.where(is_weight, _LEAST_PART * self.values, 0.0)
         curvature = newton.curvature_at(point)
-        self.times = curvature.times
+        self.times, self.own = curvature.times, curvature.own_blocks()
         self.matrix: np.ndarray | None = None
-        is_small = len(gradient) <= newton.largest_factorised
-        if isinstance(curvature, CurvatureAtPoint) and is_small:
+        if newton.is_factorising and isinstance(curvature, CurvatureAtPoint):
             self.matrix = self.tangent.reduce_matrix(curvature.matrix())
         size = max(len(self.gradient), 1)
-        trace = curvature.trace() if self.matrix is None else np.trace(self.matrix)
+        trace = self.own.trace() if self.matrix is None else np.trace(self.matrix)
         self.scale = float(trace) / size
 
     def minimiser(self, damping: float) -> np.ndarray:
@@ -185,14 +187,35 @@ class _Quadratic:
             whole[free] = coordinates
             return times(whole)[free] + shift * coordinates
 
-        size = int(free.sum())
-        operator = LinearOperator((size, size), matvec=shifted, dtype=float)
         right = -self.gradient - times(fixed)
-        return cg(operator, right[free], rtol=_CG_PRECISION, maxiter=_MAX_CG)[0]
+        near_inverse = self.own.near_inverse(self.tangent, free, shift)
+        return conjugate_gradients(shifted, near_inverse, right[free])
 
     def predicted_gain(self, change: np.ndarray) -> float:
         """Return by how much the undamped model falls along a change."""
         return float(-self.full_gradient @ change - 0.5 * change @ self.times(change))
+
+
+def conjugate_gradients(
+    times: Callable[[np.ndarray], np.ndarray],
+    near_inverse: Callable[[np.ndarray], np.ndarray],
+    right: np.ndarray,
+) -> np.ndarray:
+    """Return about the x with times(x) = right, for a positive definite matrix."""
+    found, residual = np.zeros_like(right), right.copy()
+    direction = near = near_inverse(residual)
+    size = first_size = float(residual @ near)
+    for _ in range(_MAX_CG):
+        if not size > _CG_PRECISION**2 * first_size:
+            break
+        product = times(direction)
+        length = size / float(direction @ product)
+        found += length * direction
+        residual -= length * product
+        near = near_inverse(residual)
+        last_size, size = size, float(residual @ near)
+        direction = near + size / last_size * direction
+    return found
 
 
 def moved(point: Point, change: np.ndarray, offsets: np.ndarray) -> Point:
