@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from jointpmf.compiled.cells import n_observed
-from jointpmf.rows.table import ColumnRows
 from jointpmf.threads import one_blas_thread, run_all
+
+if TYPE_CHECKING:
+    from jointpmf.rows.table import ColumnRows
 
 _BLOCK = 512
 """Patterns that are worked on at once: what they touch stays in the cache."""
