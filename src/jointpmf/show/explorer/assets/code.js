@@ -82,7 +82,8 @@ function pythonCode(chosen, file) {
 
 /** What the components are called in this page, for the library to call them so too. */
 function pythonNames() {
-  return JSON.stringify(model.component.levels.map((_, c) => componentName(c)));
+  const names = model.component.levels.map((_, c) => JSON.stringify(componentName(c)));
+  return `[${names.join(", ")}]`;
 }
 
 function shellCommand(chosen, file) {

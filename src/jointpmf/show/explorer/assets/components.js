@@ -21,11 +21,12 @@ class ComponentsView {
     byId("components-about").textContent =
       "Given its component, the variables of a row are independent. " +
       `A column is P(level | component); click its head to give it as evidence.${some}${this.unclear()}`;
-    const lines = shown.flatMap((variable) => [
-      [variable, null],
-      ...variable.levels.map((_, code) => [variable, code]),
-    ]);
     const { clientWidth } = byId("components");
+    const lines = shown.flatMap((variable) => {
+      const isLong = 8.5 * variable.name.length > clientWidth - 16;
+      const heads = isLong ? [[variable, "long"], [variable, "rest"]] : [[variable, "short"]];
+      return [...heads, ...variable.levels.map((_, code) => [variable, code])];
+    });
     const first = clamped(0.3 * clientWidth, 136, 320);
     const [least, most] = this.interval(prior, () => 0) ? [158, 190] : [92, 130];
     byId("components").style.setProperty("--seen", `${clientWidth - 16}px`);
@@ -76,10 +77,12 @@ class ComponentsView {
   }
 
   line(variable, code, components) {
-    if (code === null) {
-      const colspan = components.length + 1;
-      const name = element("th", { scope: "rowgroup", colspan }, textElement(variable.name));
-      return element("tr", { class: "of-variable" }, name);
+    if (code === "rest") return element("tr"); // the name above takes this line too
+    if (code === "long" || code === "short") {
+      const span = { colspan: components.length + 1, rowspan: code === "long" ? 2 : 1 };
+      const name = textElement(variable.name, code === "long" ? "two-lines" : "cut");
+      const head = element("th", { scope: "rowgroup", ...span }, name);
+      return element("tr", { class: "of-variable" }, head);
     }
     const cells = components.map((c) =>
       this.cell((variable.begin + code) * model.rank + c),

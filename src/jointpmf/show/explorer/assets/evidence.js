@@ -38,11 +38,11 @@ function componentTitle(c) {
 
 /** Give a component a name, or its own one back; false if another has it. */
 function nameComponent(c, name) {
-  const text = name.trim();
-  const isOwn = !text || text === model.component.levels[c];
-  const others = [...Array(model.rank).keys()].filter((other) => other !== c);
-  if (!isOwn && others.some((other) => componentName(other) === text)) return false;
-  if (isOwn) state.names.delete(c);
+  const own = model.component.levels[c];
+  const text = name.trim() || own;
+  if (model.component.levels.some((_, other) => other !== c && componentName(other) === text))
+    return false;
+  if (text === own) state.names.delete(c);
   else state.names.set(c, text);
   return true;
 }

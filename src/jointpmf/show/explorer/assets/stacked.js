@@ -104,10 +104,9 @@ class Part {
     this.root.setAttribute("aria-pressed", (given ?? []).includes(this.code));
     const was = state.evidence.size ? `, was ${percent(q)}` : "";
     this.root.title = `${level}: ${share}${was}`;
-    this.root.setAttribute("aria-label", `${level}, ${share}`);
+    this.root.setAttribute("aria-label", `${level} · ${share}`);
     const room = width * whole - 10;
-    const rounded = `${(100 * p).toFixed(0)} %`;
-    const texts = given ? [level] : [`${level} · ${rounded}`, level];
+    const texts = given ? [level] : [`${level} · ${share}`, level];
     const fitting = texts.find((text) => CHARACTER * text.length < room);
     write(this.text, fitting ?? (room > LEAST_TEXT ? level : ""));
   }

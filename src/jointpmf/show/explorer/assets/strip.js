@@ -54,8 +54,10 @@ class Tile {
     this.button.hidden = this.rename.hidden = isAsked;
   }
 
-  keyed({ key }) {
+  keyed(event) {
+    const { key } = event;
     if (key !== "Enter" && key !== "Escape") return;
+    event.preventDefault(); // Enter would press the button that gets the focus
     if (key === "Escape") this.showInput(false); // what loses the focus hidden is not kept
     else this.keep();
     this.rename.focus();
