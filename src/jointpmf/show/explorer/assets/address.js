@@ -61,7 +61,8 @@ function readEvidence(text, problems) {
 function readNames(text, problems) {
   for (const one of text.split(",").filter(Boolean)) {
     const [, c, name] = /^(\d*):?(.*)$/s.exec(one);
-    const isNamed = c !== "" && Number(c) < model.rank && nameComponent(Number(c), decodeURIComponent(name));
+    const isOne = c !== "" && Number(c) < model.rank;
+    const isNamed = isOne && nameComponent(Number(c), decodeURIComponent(name));
     if (!isNamed) problems.push(`“${short(one, 40)}” names no component`);
   }
 }

@@ -19,8 +19,8 @@ class ComponentsView {
     const some =
       components.length < model.rank ? ` The ${components.length} heaviest of ${model.rank}.` : "";
     byId("components-about").textContent =
-      "Given its component, the variables of a row are independent. " +
-      `A column is P(level | component); click its head to give it as evidence.${some}${this.unclear()}`;
+      "Given its component, the variables of a row are independent. A column is P(level | " +
+      `component); click its head to give it as evidence.${some}${this.unclear()}`;
     const { clientWidth } = byId("components");
     const lines = shown.flatMap((variable) => {
       const isLong = 8.5 * variable.name.length > clientWidth - 16;

@@ -75,8 +75,10 @@ const RESIDUAL = {
   which: "fit worst in a pair",
   compared: (variables) => variables,
   of: (one, other) => residuals.of(one, other),
-  most: (one, all) =>
-    all.reduce((most, other) => (other === one ? most : Math.max(most, residuals.of(one, other) || 0)), 0),
+  most: (one, all) => {
+    const others = all.filter((other) => other !== one);
+    return Math.max(...others.map((other) => residuals.of(one, other) || 0));
+  },
   meaning: () =>
     "χ²/df of each pair in the rows that were given: about 1 where the model holds, above 3 or 4 " +
     "where two variables depend on each other in a way that the components do not explain. " +
@@ -139,7 +141,8 @@ class DependenciesView {
     if (!posterior.isPossible && this.measure === INFORMATION) return IMPOSSIBLE;
     if (count < 2) return "There are no two variables left to compare.";
     if (count === nFree) return meaning();
-    return `${meaning()} Of ${nFree} variables the ${count} that ${which}; search to choose others.`;
+    const some = `Of ${nFree} variables the ${count} that ${which}`;
+    return `${meaning()} ${some}; search to choose others.`;
   }
 
   drawPairs(variables, table, chosen) {
@@ -166,9 +169,10 @@ class DependenciesView {
     const { unit, digits } = this.measure;
     const numbers = [0, most / 4, most].map((number) => nats(number, number ? digits : 0));
     numbers[2] += unit;
+    const said = `Colours from light to deep: ${joined(numbers)}`;
     const labels = element("p", {}, ...numbers.map((number) => element("span", {}, number)));
     byId("pairs-legend").replaceChildren(...(most > 0 ? [element("i"), labels] : []));
-    byId("pairs-legend").setAttribute("aria-label", `Colours from light to deep: ${joined(numbers)}`);
+    byId("pairs-legend").setAttribute("aria-label", said);
     byId("pairs-legend").hidden = most === 0;
   }
 

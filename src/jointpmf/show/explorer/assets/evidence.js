@@ -155,7 +155,8 @@ function likelyRange([low, high]) {
 
 function whyNoIntervals() {
   if (!replicates || !posterior.isPossible || !byId("intervals").checked) return "";
-  if (!replicates.canAnswer(posterior)) return "No intervals: the replicates have other components.";
+  if (!replicates.canAnswer(posterior))
+    return "No intervals: the replicates have other components.";
   const { nImpossible } = replicates.given(posterior);
   if (!nImpossible) return "";
   const which = `${nImpossible} of ${replicates.count} replicates`;

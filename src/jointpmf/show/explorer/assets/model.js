@@ -54,7 +54,7 @@ class Model {
   }
 }
 
-/** How far the rows were from the model in each pair of variables: χ²/df; NaN where no row tells. */
+/** How far rows were from the model in each pair of variables: χ²/df, NaN where no row tells. */
 class Residuals {
   constructor({ variables }, bytes) {
     this.count = variables.length;

@@ -72,6 +72,12 @@ class Tile {
     views[state.view].draw();
   }
 
+  intervalText() {
+    if (!replicates?.hasComponents) return "";
+    const interval = shownInterval(posterior, ({ weights }) => weights[this.c]);
+    return interval ? `, ${replicates.levelText} interval ${rangeText(interval)}` : "";
+  }
+
   draw(scale) {
     const [p, q] = [posterior, prior].map(({ weights }) => weights[this.c]);
     const title = componentTitle(this.c);
@@ -80,14 +86,12 @@ class Tile {
     write(this.share, posterior.isPossible ? percent(p) : "–");
     this.button.setAttribute("aria-pressed", codes.includes(this.c));
     const was = state.evidence.size ? `, ${percent(q)} without evidence` : "";
-    const interval = replicates?.hasComponents
-      ? shownInterval(posterior, ({ weights }) => weights[this.c])
-      : null;
-    const between = interval ? `, ${replicates.levelText} interval ${rangeText(interval)}` : "";
-    this.button.title = `${title}: ${this.share.textContent} of rows${was}${between}. Click to give it`;
-    for (const named of [this.rename, this.input])
+    const share = `${this.share.textContent} of rows${was}${this.intervalText()}`;
+    this.button.title = `${short(title)}: ${share}. Click to give it`;
+    this.rename.title = `Name ${short(title)}`;
+    for (const named of [this.rename, this.input]) {
       named.setAttribute("aria-label", `Name ${short(title, 60)}`);
-    this.rename.title = `Name ${title}`;
+    }
     this.now.style.transform = `scaleX(${Math.min(p / scale, 1)})`;
     this.was.style.width = `${Math.min((100 * q) / scale, 100)}%`;
     this.was.hidden = !state.evidence.size;

@@ -81,8 +81,8 @@ function joined(items, last = " and ") {
 /** Evidence on one variable, in words. */
 function levelsText(variable, codes) {
   const text = (code) => short(levelOf(variable, code), 40);
-  const isRange = variable.values && codes.length > 2 && codes.at(-1) - codes[0] === codes.length - 1;
-  if (isRange) return `${text(codes[0])} to ${text(codes.at(-1))}`;
+  const isWhole = codes.at(-1) - codes[0] === codes.length - 1;
+  if (variable.values && codes.length > 2 && isWhole) return `${text(codes[0])} to ${text(codes.at(-1))}`;
   const rest = codes.length > 4 ? [`${codes.length - 3} more`] : [];
   return joined([...codes.slice(0, rest.length ? 3 : 4).map(text), ...rest], " or ");
 }
