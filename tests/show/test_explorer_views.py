@@ -477,6 +477,17 @@ class TestMap:
         page.settle()
         assert page.page.locator("#pairs-legend").is_hidden()
 
+    def test_given_a_component_there_is_no_dependence_to_colour(self, explore, small):
+        page = explore(small, "view=dependencies&given=component:1")
+        page.settle()
+        assert set(self.numbers(page).values()) == {0}
+        assert page.page.locator("#pairs-legend").is_hidden()
+        assert page.text("pairs-about").startswith("Only one component is left")
+        colours = page.page.locator("#pairs .heat").evaluate_all(
+            "cells => cells.map(c => getComputedStyle(c).getPropertyValue('--t').trim())"
+        )
+        assert set(colours) == {"0"}
+
     def test_where_rows_were_given_it_shows_residual_dependence(
         self, explore, small, rows_of_small
     ):

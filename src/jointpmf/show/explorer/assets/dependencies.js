@@ -3,6 +3,7 @@
 const PAIRS_SEEN = 40; // variables in the heat map
 const NUMBERED_PAIRS = 14; // variables up to which the heat map has room for numbers
 const STRONGEST_SEEN = 15;
+const ROUNDING = 1e-9; // nats, below which mutual information is taken for none
 const SLICE = 12; // milliseconds of work between two chances to answer the user
 
 const isFree = ({ position }) => !state.evidence.has(position);
@@ -57,10 +58,15 @@ const INFORMATION = {
   digits: 3,
   which: "tell most about the component",
   compared: (variables) => (posterior.isPossible ? variables.filter(isFree) : []),
-  of: (one, other) => posterior.mutualInformation(one, other),
+  of: (one, other) => {
+    const value = posterior.mutualInformation(one, other);
+    return value > ROUNDING ? value : 0;
+  },
   // no pair with a variable has more mutual information
   most: (one) => posterior.componentInformation(one),
   meaning: () => {
+    const isOne = posterior.weights.filter((weight) => weight > 0).length === 1;
+    if (isOne) return "Only one component is left, so no variable tells anything about another.";
     const given = state.evidence.size ? " given the evidence" : "";
     return `How much two variables tell about each other${given}, in nats; 0 is none.`;
   },
