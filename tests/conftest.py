@@ -26,6 +26,7 @@ SLOW = {
     "rows/test_distributed.py",
     "rows/test_source.py",
     "show/test_explorer.py",
+    "show/test_explorer_views.py",
     "show/test_intervals.py",
     "show/test_plots.py",
     "show/test_report.py",

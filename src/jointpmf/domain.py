@@ -125,6 +125,15 @@ class Variable:
                 f"the levels of variable {self.name!r} must be hashable, such as text or numbers"
             ) from None
 
+    @cached_property
+    def _level_of_text(self) -> dict[str, Hashable]:
+        """The level of each text; of two with the same text the first."""
+        return {text_of(level): level for level in reversed(self.levels)}
+
+    @cached_property
+    def _kind_of_times(self) -> str | None:
+        return self.time or kind_of_times(map(type, self.levels))
+
     def __contains__(self, level: object) -> bool:
         """Tell whether `level` is one of the levels."""
         try:
@@ -134,15 +143,16 @@ class Variable:
 
     def code(self, level: object) -> int:
         """Return the position of a level; for a binned variable, that of the bin of a number."""
-        if level in self:
-            return self._code_of[_plain(level)]
-        bin_code = self._bin_of(level)
-        if bin_code is None:
+        found = self._found(level)
+        if found is None:
             raise JointPMFError(
                 f"variable {self.name!r} has no level {shown(level)}; "
                 f"its levels are {listing(self.levels)}"
             )
-        return bin_code
+        return found
+
+    def _found(self, level: object) -> int | None:
+        return self._code_of[_plain(level)] if level in self else self._bin_of(level)
 
     def _bin_of(self, x: Any) -> int | None:
         if self.edges is None:
@@ -377,7 +387,7 @@ def name_and_rest(text: str, names: Sequence[str], form: str) -> tuple[str, str]
     return name if name in names else name.strip(), text[known[0] + 1 :]
 
 
-def listing_of_texts(levels: Iterable[Any], limit: int = 8) -> str:
+def listing_of_texts(levels: Sequence[Any], limit: int = 8) -> str:
     """Return levels as a readable list, each as one would type it.
 
     Examples
@@ -385,9 +395,9 @@ def listing_of_texts(levels: Iterable[Any], limit: int = 8) -> str:
     >>> listing_of_texts((True, False, 3))
     'true, false, 3'
     """
-    texts = [shown(text_of(level))[1:-1] for level in levels]
-    rest = len(texts) - limit
-    return ", ".join(texts[:limit]) + (f" and {rest} more" if rest > 0 else "")
+    texts = [shown(text_of(level))[1:-1] for level in levels[:limit]]
+    rest = len(levels) - limit
+    return ", ".join(texts) + (f" and {rest} more" if rest > 0 else "")
 
 
 def matching_level(variable: Variable, text: str) -> Hashable | None:
@@ -400,18 +410,17 @@ def matching_level(variable: Variable, text: str) -> Hashable | None:
     """
     if text in variable:
         return text
-    for level in variable.levels:
-        if text_of(level) == text:
-            return level
+    if text in variable._level_of_text:
+        return variable._level_of_text[text]
     if (boolean := _BOOLEANS.get(text.lower())) is not None and any(
         level is boolean for level in variable.levels
     ):
         return boolean
-    kind = variable.time or kind_of_times(map(type, variable.levels))
+    kind = variable._kind_of_times
     for item in (number_in(text), None if kind is None else time_in(text, kind)):
         with suppress(JointPMFError):
-            if item is not None:
-                return variable.levels[variable.code(item)]
+            if item is not None and (code := variable._found(item)) is not None:
+                return variable.levels[code]
     return None
 
 

@@ -444,12 +444,15 @@ class JointPMF(RowQueries, TraitQueries):
         path: str | os.PathLike[str],
         model: str | os.PathLike[str] | None = None,
         uncertainty: Any = None,
+        rows: Any = None,
     ) -> None:
         """Write an HTML page to `path` that answers queries by clicks, in any browser.
 
         The page shows its queries as Python code, which reads the model from the file `model`; by
         default that is `path` with the suffix .safetensors. With an `uncertainty`, which
-        `Solution.uncertainty` returns, every bar has a whisker: its 90 % interval.
+        `Solution.uncertainty` returns, every bar has a whisker: its 90 % interval. With `rows`, a
+        table, the page also shows which pairs of variables depend on each other in them beyond what
+        the model explains; it holds no rows.
 
         Examples
         --------
@@ -462,7 +465,7 @@ class JointPMF(RowQueries, TraitQueries):
         """
         from jointpmf.show.explorer.page import write_page
 
-        write_page(path, self, model, uncertainty)
+        write_page(path, self, model, uncertainty, rows)
 
 
 def load(path: str | os.PathLike[str]) -> JointPMF:

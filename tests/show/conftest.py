@@ -60,10 +60,17 @@ def explore(browser, windows, tmp_path):
     opened = []
 
     def open_page(
-        pmf, fragment="", size=DESKTOP, name="model", scheme="light", sure=None, **options
+        pmf,
+        fragment="",
+        size=DESKTOP,
+        name="model",
+        scheme="light",
+        sure=None,
+        rows=None,
+        **options,
     ):
         path = tmp_path / f"{name}.html"
-        pmf.explore(path, uncertainty=sure)
+        pmf.explore(path, uncertainty=sure, rows=rows)
         width, height = size
         options["viewport"] = {"width": width, "height": height}
         free = windows[json.dumps(options, sort_keys=True)]

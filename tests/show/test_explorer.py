@@ -422,7 +422,7 @@ class TestOrder:
         }
         for name, value in moved.items():
             assert page.ask("jointpmf.divergence(a[0])", name) == pytest.approx(value, abs=1e-9)
-            assert page.card(name).locator(".moved").text_content() == f"moved {value:.3f}"
+            assert page.card(name).locator(".moved").text_content() == f"moved {value:.3f} nats"
         assert page.ask("jointpmf.shown()") == ["vote", *sorted(moved, key=moved.get, reverse=True)]
 
     def test_a_search_leaves_what_it_finds(self, explore, survey):
@@ -534,9 +534,9 @@ class TestDependencies:
     def test_a_click_on_a_name_asks_about_it(self, explore, survey):
         page = explore(survey, "view=dependencies")
         page.page.locator("#pairs th button", has_text="income").click()
-        assert page.page.locator("#view-dependencies select").input_value() == "8"
+        assert page.page.locator("#view-dependencies .of-select").input_value() == "8"
         assert "of=income" in page.fragment()
-        page.page.locator("#view-dependencies select").select_option(label="age")
+        page.page.locator("#view-dependencies .of-select").select_option(label="age")
         assert "of=age" in page.fragment()
 
     def test_a_given_variable_has_none(self, explore, survey):

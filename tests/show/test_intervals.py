@@ -251,7 +251,7 @@ class TestExplorer:
         phone = {"has_touch": True, "is_mobile": True} if device == "phone" else {}
         given = "given=party:weak%20Republican,strong%20Republican;own%20view:4,5,6&sort=moved"
         page = explore(sure.pmf, given, size=size, name="survey", sure=sure, **phone)
-        for view in ("variables", "components"):
+        for view in ("components", "variables"):
             page.page.locator(f"#tab-{view}").click()
             for scheme in SCHEMES:
                 page.page.emulate_media(color_scheme=scheme)

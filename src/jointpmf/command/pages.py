@@ -27,6 +27,8 @@ from jointpmf.command.options import (
 from jointpmf.errors import JointPMFError
 
 if TYPE_CHECKING:
+    from jointpmf.data.codes import Codes
+    from jointpmf.domain import Domain
     from jointpmf.judge.uncertainty import Uncertainty
     from jointpmf.pmf import JointPMF
 
@@ -34,13 +36,23 @@ if TYPE_CHECKING:
 def explore(
     model: Model,
     output: Annotated[str | None, page_output("the model's name with .html")] = None,
+    rows: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATA",
+            help="A table, to show which pairs of variables depend on each other in it beyond what "
+            "the model explains.",
+            show_default=False,
+        ),
+    ] = None,
     is_opened: Opened = False,
+    missing: Missing = None,
     as_json: Json = False,
 ) -> None:
     """Write one HTML page in which the model answers clicks; it needs no network.
 
     The page holds the whole model: whoever has the page has the model. Bars have whiskers if there
-    are replicates beside the model, which fit --replicates writes.
+    are replicates beside the model, which fit --replicates writes. It holds no rows.
     """
     from jointpmf.show.explorer.page import page_bytes
 
@@ -48,9 +60,12 @@ def explore(
     output = os.path.splitext(source)[0] + ".html" if output is None else output
     # pages are shared: they should not tell where files are on this machine
     name = os.path.basename(source) if os.path.isabs(source) else source
-    _check_page(output, is_opened, {"model": model})
+    sources = {"model": model} if rows is None else {"model": model, "data": rows}
+    _check_page(output, is_opened, sources)
+    check_stdin(model, rows or "")
     pmf = read_pmf(model)
-    content = page_bytes(pmf, name, _replicates(model, pmf))
+    codes = None if rows is None else _codes(rows, pmf.domain, missing or [])
+    content = page_bytes(pmf, name, _replicates(model, pmf), codes)
     _put_page(content, output, {"output": output}, f"Written to {output}.", as_json, is_opened)
 
 
@@ -113,6 +128,21 @@ def _replicates(model: str, pmf: JointPMF) -> Uncertainty | None:
     except JointPMFError as error:
         warn(f"{error}; no intervals are shown")
         return None
+
+
+def _codes(data: str, domain: Domain, missing: list[str]) -> Codes:
+    """Return the rows of a table on disk."""
+    import numpy as np
+
+    from jointpmf.data.codes import Codes
+    from jointpmf.data.file_codes import coded_batches
+    from jointpmf.data.table_files import open_table
+
+    with open_table(data, missing) as table:
+        parts = [codes.array for _, codes in coded_batches(table, domain)]
+    if not sum(map(len, parts)):
+        raise JointPMFError(f"{data} has no rows")
+    return Codes(domain, np.concatenate(parts))
 
 
 def _source(model: str) -> str:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jointpmf.data.encode import encode
+from jointpmf.judge.pairs import pairs_of
 from jointpmf.traits import parts_of
 
 if TYPE_CHECKING:
@@ -69,6 +71,19 @@ def _numbers_of(model: TraitModel) -> np.ndarray:
     scores = [own.ravel() for own in model.scores.all]
     arrays: list[Any] = [*model.space, model.intercepts, *scores, model.coefficients]
     return np.concatenate([np.ravel(array) for array in arrays])
+
+
+def packed_residuals(pmf: JointPMF, rows: Any) -> bytes:
+    """Return χ²/df of each pair of variables in a table; NaN where no row tells.
+
+    Those of a variable with all that follow it stand side by side.
+    """
+    codes = encode(rows, pmf.domain)
+    pairs = pairs_of(pmf, codes, np.ones(len(codes.array)))
+    n = len(pmf.domain)
+    table = np.full((n, n), np.nan, "<f4")
+    table[pairs.first, pairs.second] = pairs.residual
+    return table[np.triu_indices(n, 1)].tobytes()
 
 
 def packed(sure: Uncertainty) -> bytes:

@@ -15,10 +15,11 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
+from jointpmf.components import component_variable
 from jointpmf.domain import evidence_of, matching_level, text_of
 from jointpmf.errors import JointPMFError
 from jointpmf.output import atomic_output, checked_path
-from jointpmf.show.explorer.packing import packed, packed_model
+from jointpmf.show.explorer.packing import packed, packed_model, packed_residuals
 from jointpmf.show.html import Html, base64_text, element, escaped, policy
 from jointpmf.show.intervals import checked_uncertainty, how_made, shown_level, shown_parts
 from jointpmf.show.text import unicode_text
@@ -36,6 +37,8 @@ _SCRIPTS = (
     "intervals.js",
     "evidence.js",
     "address.js",
+    "strip.js",
+    "stacked.js",
     "cards.js",
     "dependencies.js",
     "tables.js",
@@ -46,6 +49,12 @@ _SCRIPTS = (
 )
 """Joined in this order into one script: a file uses only what those above it define."""
 
+_ESCAPING = (
+    "A spreadsheet computes a cell that begins with =, +, - or @. If the box is ticked, such text "
+    "gets an apostrophe before it, and stays text."
+)
+"""What the page says of its CSV files."""
+
 _AS_ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 """The characters in JSON that could end a script element or a line of a script."""
 
@@ -55,20 +64,24 @@ def write_page(
     pmf: JointPMF,
     model: PathLike | None = None,
     uncertainty: Uncertainty | None = None,
+    rows: Any = None,
 ) -> None:
     """Write the page of a model; the file appears whole or not at all.
 
     The queries that the page shows as code read the file `model`, by default `path` with the suffix
-    .safetensors. With replicates of the fit, bars have whiskers.
+    .safetensors. With replicates of the fit, bars have whiskers; with rows, the page also says how
+    far pairs of variables are in them from the model. It holds no rows.
     """
     if model is None:
         model = os.path.splitext(os.path.basename(checked_path(path)))[0] + ".safetensors"
-    content = page_bytes(pmf, model, uncertainty)
+    content = page_bytes(pmf, model, uncertainty, rows)
     with atomic_output(path) as file:
         file.write(content)
 
 
-def page_bytes(pmf: JointPMF, model: PathLike, uncertainty: Uncertainty | None = None) -> bytes:
+def page_bytes(
+    pmf: JointPMF, model: PathLike, uncertainty: Uncertainty | None = None, rows: Any = None
+) -> bytes:
     """Return the page of a model as it is written to a file."""
     if not len(pmf.domain):
         raise JointPMFError("a model without variables cannot be explored")
@@ -76,12 +89,13 @@ def page_bytes(pmf: JointPMF, model: PathLike, uncertainty: Uncertainty | None =
     computed, numbers = packed_model(pmf)
     if computed:
         described["traits"] = computed
-    replicates = ""
+    replicates = residuals = ""
     if uncertainty is not None:
         sure = checked_uncertainty(uncertainty, pmf)
         described["replicates"] = _replicates(sure)
-        content = base64_text(packed(sure))
-        replicates = element("script", Html(content), type="text/plain", id="replicates")
+        replicates = _stored("replicates", packed(sure))
+    if rows is not None:
+        residuals = _stored("residuals", packed_residuals(pmf, rows))
     style = _source("page.css")
     script = "\n".join(['"use strict";', *map(_source, _SCRIPTS)])
     text = Template(_source("page.html")).substitute(
@@ -92,11 +106,18 @@ def page_bytes(pmf: JointPMF, model: PathLike, uncertainty: Uncertainty | None =
         description=_json(described),
         numbers=base64_text(numbers),
         replicates=replicates,
+        residuals=residuals,
+        escaping=_ESCAPING,
     )
     try:
         return text.encode()
     except UnicodeEncodeError:
         raise JointPMFError("a name or a level holds text that is not Unicode") from None
+
+
+def _stored(name: str, content: bytes) -> Html:
+    """Return bytes as an element of the page that is not shown."""
+    return element("script", Html(base64_text(content)), type="text/plain", id=name)
 
 
 def _source(name: str) -> str:
@@ -113,7 +134,8 @@ def _description(pmf: JointPMF, model: str) -> dict[str, Any]:
     variables = [_variable(variable, pmf.domain) for variable in pmf.domain]
     described: dict[str, Any] = {"model": model, "rank": pmf.rank, "variables": variables}
     if pmf.component_names is not None:
-        described["components"] = pmf.component_names
+        component = component_variable(pmf.rank, pmf.component_names)
+        described["component"] = _variable(component, pmf.domain)
     return described
 
 

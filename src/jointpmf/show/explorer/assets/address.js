@@ -2,12 +2,14 @@
 
 function fragmentOf() {
   const given = [...state.evidence].map(([position, codes]) => {
-    const { name, levels } = model.variables[position];
+    const { name, levels } = model.at(position);
     const texts = codes.map((code) => encodeURIComponent(levels[code]));
     return `${encodeURIComponent(name)}:${texts.join(",")}`;
   });
   const parts = given.length ? [`given=${given.join(";")}`] : [];
-  for (const key of ["sort", "search", "view", "seed"]) {
+  const names = [...state.names].map(([c, name]) => `${c}:${encodeURIComponent(name)}`);
+  if (names.length) parts.push(`names=${names.join(",")}`);
+  for (const key of ["sort", "search", "layout", "measure", "view", "seed"]) {
     if (state[key] !== firstState()[key]) parts.push(`${key}=${encodeURIComponent(state[key])}`);
   }
   if (state.of !== null) parts.push(`of=${encodeURIComponent(model.variables[state.of].name)}`);
@@ -22,6 +24,7 @@ function readFragment(fragment) {
     try {
       const [, key, value] = /^([^=]*)=?(.*)$/s.exec(part);
       if (key === "given") readEvidence(value, problems);
+      else if (key === "names") readNames(value, problems);
       else readSetting(key, decodeURIComponent(value), problems);
     } catch (error) {
       if (!(error instanceof URIError)) throw error;
@@ -34,6 +37,8 @@ function readFragment(fragment) {
 function readSetting(key, text, problems) {
   if (key === "search") state.search = text;
   else if (key === "sort" && SORTS.includes(text)) state.sort = text;
+  else if (key === "layout" && LAYOUTS.includes(text)) state.layout = text;
+  else if (key === "measure" && MEASURES.includes(text)) state.measure = text;
   else if (key === "view" && VIEWS.includes(text)) state.view = text;
   else if (key === "seed" && /^\d{1,9}$/.test(text)) state.seed = Number(text);
   else if (key === "of") state.of = variableNamed(text, problems)?.position ?? null;
@@ -45,10 +50,20 @@ function readEvidence(text, problems) {
   if (!given.length) problems.push("“given” names nothing");
   for (const one of given) {
     const [name, levels] = one.split(":", 2).map((part) => part.split(",").map(decodeURIComponent));
-    const variable = variableNamed(name.join(","), problems);
+    const isComponent = name.join(",") === model.component.name;
+    const variable = isComponent ? model.component : variableNamed(name.join(","), problems);
     if (!variable) continue;
     if (levels) keepGiven(variable, codesNamed(variable, levels, problems));
     else problems.push(`no level of “${short(variable.name, 40)}” is given`);
+  }
+}
+
+function readNames(text, problems) {
+  for (const one of text.split(",").filter(Boolean)) {
+    const [, c, name] = /^(\d*):?(.*)$/s.exec(one);
+    const isOne = c !== "" && Number(c) < model.rank;
+    const isNamed = isOne && nameComponent(Number(c), decodeURIComponent(name));
+    if (!isNamed) problems.push(`“${short(one, 40)}” names no component`);
   }
 }
 
@@ -83,6 +98,7 @@ function applyAddress() {
   const problems = readFragment(location.hash.slice(1));
   byId("search").value = state.search;
   byId("sort").value = state.sort;
+  byId("layout").checked = state.layout === "bars";
   conclude();
   arrangeVariables();
   announce();

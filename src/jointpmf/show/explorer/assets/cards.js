@@ -4,9 +4,14 @@ const LEVELS_SEEN = 12; // of one variable, before its card scrolls
 const LEVELS_MARGIN = 3; // bars beyond the edge of a card that scrolls
 const CARD_WIDTH = 330;
 const GAP = 12;
-const SCALES = [0.1, 0.2, 0.3, 0.5, 0.75, 1]; // what a full bar can stand for
+const SHORT_LEVEL = 14; // characters up to which a level stands beside its bar, not above it
+const LONG_LEVEL = 34; // characters from which it takes two lines
+const MOVED_MEANS =
+  "How far the evidence moved it: the Kullback–Leibler divergence from what it is without " +
+  "evidence, in nats. 0 is not at all; a bit is 0.69 nats.";
+const MOVED_BY_MEANS = "Percentage points more or fewer than without evidence";
 
-const variableOf = (inside) => model.variables[inside.closest("[data-position]").dataset.position];
+const variableOf = (inside) => model.at(inside.closest("[data-position]").dataset.position);
 const isOrdinal = (variable) => variable.values !== null && variable.size > 2;
 
 /** Sizes in pixels, for the user's size of text and kind of pointer. */
@@ -15,9 +20,50 @@ function measured() {
   const unit = parseFloat(getComputedStyle(document.documentElement).fontSize) / 14;
   const isCoarse = matchMedia("(pointer: coarse)").matches;
   const row = Math.round((isCoarse ? 34 : 24) * unit);
-  const sizes = { row, head: 28 * unit, mean: 20 * unit, range: row - 4, edges: 18 };
+  const sizesOf = [19, 20, isCoarse ? 50 : 42].map((size) => Math.round(size * unit));
+  const [words, facts, stacked] = sizesOf;
+  const sizes = { row, words, facts, stacked, range: row - 4, edges: 20 };
   for (const [name, size] of Object.entries(sizes)) style.setProperty(`--${name}`, `${size}px`);
-  return sizes;
+  return { ...sizes, unit };
+}
+
+const ruler = document.createElement("canvas").getContext("2d");
+
+/** How many lines a variable's name takes in a card of some width: one or two. */
+function nameLines(variable, width, unit) {
+  if (!variable.nameWidth) {
+    ruler.font = `600 ${14 * unit}px ${getComputedStyle(document.body).fontFamily}`;
+    variable.nameWidth = ruler.measureText(short(variable.name)).width;
+  }
+  return variable.nameWidth > width - 26 ? 2 : 1;
+}
+
+/** How many lines of text a level has above its bar; none if it stands beside it. */
+function levelLines({ levels }) {
+  const longest = Math.max(...levels.slice(0, 100).map((level) => level.length));
+  if (longest <= SHORT_LEVEL) return 0;
+  return longest > LONG_LEVEL ? 2 : 1;
+}
+
+/** A variable's name as a button that leads to its dependencies. */
+function cardName(variable, id) {
+  const name = element("button", { type: "button", class: "card-name", id });
+  name.append(textElement(variable.name, "two-lines"));
+  name.setAttribute("aria-description", "Shows its strongest dependencies");
+  return name;
+}
+
+function placeCard(root, { left, top, width, height }, index) {
+  [root.style.left, root.style.top] = [`${left}px`, `${top}px`];
+  [root.style.width, root.style.height] = [`${width}px`, `${height}px`];
+  root.setAttribute("aria-posinset", index + 1);
+  root.setAttribute("aria-setsize", shown.length);
+}
+
+/** The height of a level: beside its bar, or with one or two lines of text above it. */
+function rowOf(variable, { row, words, unit }) {
+  const lines = levelLines(variable);
+  return lines ? Math.max(row, Math.round(lines * words + 18 * unit)) : row;
 }
 
 /** Put an element behind another, or first, unless it stands there already. */
@@ -43,6 +89,7 @@ class CardsView {
     window.addEventListener("scroll", () => this.scrolled(), { passive: true });
     this.width = this.root.clientWidth;
     new ResizeObserver(([{ contentRect }]) => this.resized(contentRect.width)).observe(this.root);
+    this.strip = new Strip();
     this.root.addEventListener("click", (event) => this.clicked(event));
     this.root.addEventListener("keydown", (event) => this.keyed(event));
     this.root.addEventListener("focusin", (event) => this.focused(event));
@@ -55,7 +102,10 @@ class CardsView {
   }
 
   draw() {
-    if (this.arranged !== shown && this.width) this.arrange();
+    this.strip.draw();
+    this.root.classList.toggle("has-evidence", state.evidence.size > 0);
+    const isOther = this.arranged !== shown || this.layout !== state.layout;
+    if (isOther && this.width) this.arrange();
     for (const card of this.cards.values()) card.draw();
   }
 
@@ -78,15 +128,17 @@ class CardsView {
   /** Give every card its place: each goes to the column that is shortest so far. */
   arrange() {
     if (this.arranged !== shown) window.scrollTo(0, 0);
-    this.arranged = shown;
-    const nColumns = Math.max(1, Math.floor((this.width + GAP) / (CARD_WIDTH + GAP)));
+    if (this.layout !== state.layout) this.removeAll();
+    [this.arranged, this.layout] = [shown, state.layout];
+    const least = this.isStacked ? STACKED_WIDTH : CARD_WIDTH;
+    const nColumns = Math.max(1, Math.floor((this.width + GAP) / (least + GAP)));
     const cardWidth = (this.width - GAP * (nColumns - 1)) / nColumns;
     const ends = Array(nColumns).fill(0);
     this.places = shown.map((variable) => {
       const column = ends.indexOf(Math.min(...ends));
       const top = ends[column];
-      const height = this.heightOf(variable);
-      ends[column] += height + GAP;
+      const height = this.heightOf(variable, cardWidth);
+      ends[column] += height + (this.isStacked ? 0 : GAP);
       return { left: column * (cardWidth + GAP), top, width: cardWidth, height };
     });
     this.root.style.height = `${Math.max(...ends)}px`;
@@ -94,10 +146,28 @@ class CardsView {
     this.drawInSight();
   }
 
-  heightOf(variable) {
-    const { row, head, mean, range, edges } = this.sizes;
-    const bars = Math.min(variable.size, LEVELS_SEEN) * row;
-    return edges + head + (variable.values ? mean : 0) + bars + (isOrdinal(variable) ? range : 0);
+  get isStacked() {
+    return state.layout === "bars";
+  }
+
+  removeAll() {
+    for (const { root } of this.cards.values()) root.remove();
+    this.cards = new Map();
+  }
+
+  heightOf(variable, width) {
+    const { words, facts, range, edges, stacked, unit } = this.sizes;
+    if (this.isStacked) {
+      const isNarrow = width < STACKED_WIDTH; // then the name is above the bar
+      return isNarrow ? stacked + nameLines(variable, width - 110, unit) * words : stacked;
+    }
+    const bars = Math.min(variable.size, LEVELS_SEEN) * rowOf(variable, this.sizes);
+    const head = nameLines(variable, width, unit) * words + facts;
+    return edges + head + bars + (isOrdinal(variable) ? range : 0);
+  }
+
+  newCard(variable) {
+    return this.isStacked ? new StackedCard(variable) : new Card(variable, this.sizes);
   }
 
   /** Put the cards in and near sight into the document, in order, so that Tab follows it. */
@@ -112,7 +182,7 @@ class CardsView {
         const place = this.places[k];
         const isFocused = before.get(variable)?.root.contains(document.activeElement);
         if (!isFocused && (place.top > high || place.top + place.height < low)) return;
-        const card = before.get(variable) ?? new Card(variable, this.sizes);
+        const card = before.get(variable) ?? this.newCard(variable);
         this.cards.set(variable, card);
         insertAfter(this.root, last, card.root);
         card.put(place, k);
@@ -125,9 +195,9 @@ class CardsView {
   clicked(event) {
     const name = event.target.closest(".card-name");
     const level = event.target.closest(".level");
-    const isSeveral = event.shiftKey || event.ctrlKey || event.metaKey || byId("several").checked;
     if (name) chooseVariable(variableOf(name), "dependencies");
-    if (level && !this.isDragEnd) pick(variableOf(level), Number(level.dataset.code), isSeveral);
+    if (!level || this.isDragEnd) return;
+    pick(variableOf(level), Number(level.dataset.code), isForSeveral(event));
   }
 
   keyed(event) {
@@ -137,6 +207,7 @@ class CardsView {
     const code = Number(level.dataset.code);
     const last = card.variable.size - 1;
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -last, End: last };
+    if (this.isStacked) Object.assign(steps, { ArrowRight: 1, ArrowLeft: -1 });
     if (!(event.key in steps)) return;
     event.preventDefault();
     card.focus(Math.min(Math.max(code + steps[event.key], 0), last));
@@ -186,23 +257,19 @@ class CardsView {
 
 /** One variable: its name, its mean, its levels as bars, and a slider if they have an order. */
 class Card {
-  constructor(variable, { row }) {
+  constructor(variable, sizes) {
     this.variable = variable;
-    this.row = row;
+    this.row = rowOf(variable, sizes);
     this.bars = new Map();
     this.active = state.evidence.get(variable.position)?.[0] ?? 0; // the bar that Tab goes to
     this.top = 0; // how far the bars are scrolled; to ask the browser would make it lay out anew
     const id = `name-${variable.position}`;
-    const name = element("button", { type: "button", class: "card-name", id });
-    name.append(textElement(variable.name));
-    name.setAttribute("aria-description", "Shows its strongest dependencies");
-    this.moved = element("span", { class: "moved" });
-    this.moved.title = "Kullback–Leibler divergence from what it is without evidence, in nats";
+    this.moved = element("span", { class: "moved", title: MOVED_MEANS });
     this.root = element("div", { class: "card", role: "listitem" });
     this.root.dataset.position = variable.position;
-    this.root.append(element("div", { class: "card-head" }, name, this.moved));
-    this.mean = element("p", { class: "mean" });
-    if (variable.values) this.root.append(this.mean);
+    this.mean = element("span", variable.values ? { class: "mean" } : {});
+    const facts = element("p", { class: "facts" }, this.mean, this.moved);
+    this.root.append(cardName(variable, id), facts);
     this.all = element("div", { class: "levels-all" });
     this.list = element("div", { class: "levels", role: "group", "aria-labelledby": id }, this.all);
     this.root.append(this.list);
@@ -214,7 +281,9 @@ class Card {
   sizeList() {
     const { levels, size } = this.variable;
     const longest = Math.max(...levels.slice(0, 100).map((level) => level.length));
-    this.list.style.setProperty("--label", `${Math.min(longest, 30) + 1}ch`);
+    this.list.style.setProperty("--label", `${Math.min(longest, SHORT_LEVEL) + 1}ch`);
+    this.list.style.setProperty("--row", `${this.row}px`);
+    this.list.classList.toggle("above", levelLines(this.variable) > 0);
     this.list.style.height = `${Math.min(size, LEVELS_SEEN) * this.row}px`;
     this.all.style.height = `${size * this.row}px`;
   }
@@ -230,12 +299,8 @@ class Card {
     return handles;
   }
 
-  put({ left, top, width, height }, index) {
-    const { style } = this.root;
-    [style.left, style.top] = [`${left}px`, `${top}px`];
-    [style.width, style.height] = [`${width}px`, `${height}px`];
-    this.root.setAttribute("aria-posinset", index + 1);
-    this.root.setAttribute("aria-setsize", shown.length);
+  put(place, index) {
+    placeCard(this.root, place, index);
     if (this.bars.size) return;
     this.reveal(this.active);
     this.draw();
@@ -246,12 +311,12 @@ class Card {
     const given = state.evidence.get(variable.position);
     this.root.classList.toggle("given", given !== undefined);
     write(this.moved, given ? "given" : this.movedText());
-    if (variable.values) write(this.mean, this.meanText());
+    write(this.mean, variable.values ? this.meanText() : this.levelsText());
     const shares = [prior, posterior].flatMap((one) => [...one.distribution(variable)]);
     this.intervals = new Map();
     const highs = this.codesInSight().map((code) => this.intervalOf(code)?.[1] ?? 0);
     const most = [...shares, ...highs].reduce((a, b) => Math.max(a, b));
-    this.scale = SCALES.find((scale) => scale >= most) ?? 1; // round, so that it seldom changes
+    this.scale = scaleFor(most);
     this.drawBars();
     if (this.handles.length) this.drawRange(given ?? [0, variable.size - 1]);
   }
@@ -267,7 +332,12 @@ class Card {
 
   movedText() {
     if (!state.evidence.size || !posterior.isPossible) return "";
-    return `moved ${nats(posterior.divergence(this.variable, prior))}`;
+    return `moved ${nats(posterior.divergence(this.variable, prior))} nats`;
+  }
+
+  levelsText() {
+    const { size } = this.variable;
+    return `${size.toLocaleString("en")} level${size === 1 ? "" : "s"}`;
   }
 
   meanText() {
@@ -350,11 +420,11 @@ class Bar {
     this.now = element("span", { class: "now" });
     this.whisker = element("span", { class: "whisker" });
     this.share = element("span", { class: "share" });
-    this.movedBy = element("span", { class: "moved-by" });
+    this.movedBy = element("span", { class: "moved-by", title: MOVED_BY_MEANS });
     this.root = element(
       "button",
       { type: "button", class: "level", "data-code": code },
-      textElement(variable.levels[code], "level-name"),
+      textElement(variable.levels[code], "level-name two-lines"),
       element("span", { class: "bars" }, this.was, this.now, this.whisker),
       this.share,
       this.movedBy,

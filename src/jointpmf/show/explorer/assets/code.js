@@ -7,6 +7,9 @@ class CodeView {
     byId("tables-csv").addEventListener("click", () => {
       download("distributions.csv", distributionRows());
     });
+    for (const box of escapes()) {
+      box.addEventListener("change", () => escapes().forEach((one) => (one.checked = box.checked)));
+    }
     for (const button of document.querySelectorAll("[data-copies]")) {
       button.addEventListener("click", () => copy(byId(button.dataset.copies), button));
     }
@@ -30,13 +33,16 @@ class CodeView {
 
   whyNoQuery(chosen) {
     if (!posterior.isPossible) return IMPOSSIBLE;
+    const { name, position } = model.component;
+    if (state.evidence.has(position) && name !== "component")
+      return "A variable is called “component”, so that code cannot give the component.";
     if (isFree(chosen)) return "";
     return `${short(chosen.name, 60)} is given; choose a variable that is not.`;
   }
 
   whyNoCommand(chosen) {
     if (chosen.name.includes("\0")) return "The command cannot name this variable; Python can.";
-    const variables = [...state.evidence.keys()].map((position) => model.variables[position]);
+    const variables = [...state.evidence.keys()].map((position) => model.at(position));
     const odd = variables.find((one) => isMistaken(one, state.evidence.get(one.position)));
     if (!odd) return "";
     return `The command cannot name the given levels of ${short(odd.name, 60)}; Python can.`;
@@ -54,7 +60,7 @@ function isMistaken(variable, codes) {
 
 function pythonCode(chosen, file) {
   const items = [...state.evidence].map(([position, codes]) => {
-    const { name, levels, literals } = model.variables[position];
+    const { name, levels, literals } = model.at(position);
     const texts = codes.map((code) => literals?.[code] ?? JSON.stringify(levels[code]));
     const given = codes.length > 1 ? `{${texts.join(", ")}}` : texts[0];
     return `    ${JSON.stringify(name)}: ${given},`;
@@ -67,15 +73,22 @@ function pythonCode(chosen, file) {
     "import jointpmf as jp",
     "",
     `pmf = jp.load(${JSON.stringify(file)})`,
+    ...(state.names.size ? [`pmf = pmf.reordered(range(pmf.rank), names=${pythonNames()})`] : []),
     ...(items.length ? ["given = {", ...items, "}"] : []),
     `answer = ${items.length ? `pmf.condition(given).${marginal}` : `pmf.${marginal}`}`,
     `print(dict(zip(answer.domain[${name}].levels, answer.table().tolist())))`,
   ].join("\n");
 }
 
+/** What the components are called in this page, for the library to call them so too. */
+function pythonNames() {
+  const names = model.component.levels.map((_, c) => JSON.stringify(componentName(c)));
+  return `[${names.join(", ")}]`;
+}
+
 function shellCommand(chosen, file) {
   const given = [...state.evidence].map(([position, codes]) => {
-    const { name, levels } = model.variables[position];
+    const { name, levels } = model.at(position);
     return option("--given", `${name}=${codes.map((code) => levels[code]).join("|")}`);
   });
   const path = file.startsWith("-") ? `./${file}` : file;
@@ -112,9 +125,21 @@ function distributionRows() {
   return [replicates ? [...headings, "low", "high"] : headings, ...rows];
 }
 
+const escapes = () => document.querySelectorAll(".escapes"); // both boxes are one setting
+
+/** A cell that a spreadsheet does not compute: text stays text, and numbers are as they were. */
+function escapedCell(content) {
+  const text = String(content);
+  const isNumber = text.trim() !== "" && Number.isFinite(Number(text));
+  return /^[=+\-@\t\r]/.test(text) && !isNumber ? `'${text}` : text;
+}
+
 function download(name, rows) {
-  const cell = (content) =>
-    /[",\r\n]/.test(content) ? `"${content.replaceAll('"', '""')}"` : String(content);
+  const written = escapes()[0].checked ? escapedCell : String;
+  const cell = (content) => {
+    const text = written(content);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
   const text = rows.map((row) => row.map(cell).join(",") + "\r\n").join("");
   const address = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
   element("a", { href: address, download: name }).click();

@@ -5,6 +5,13 @@ const COMPONENTS_SEEN = 24;
 class ComponentsView {
   constructor() {
     this.table = new LongTable(byId("components"));
+    byId("components").addEventListener("click", (event) => {
+      const button = event.target.closest("[data-component]");
+      if (!button) return;
+      const { component } = button.dataset;
+      pick(model.component, Number(component), isForSeveral(event));
+      byId("components").querySelector(`[data-component="${component}"]`)?.focus();
+    });
   }
 
   draw() {
@@ -12,15 +19,17 @@ class ComponentsView {
     const some =
       components.length < model.rank ? ` The ${components.length} heaviest of ${model.rank}.` : "";
     byId("components-about").textContent =
-      "Given its component, the variables of a row are independent. " +
-      `A column is P(level | component).${some}${this.unclear()}`;
-    const lines = shown.flatMap((variable) => [
-      [variable, null],
-      ...variable.levels.map((_, code) => [variable, code]),
-    ]);
+      "Given its component, the variables of a row are independent. A column is P(level | " +
+      `component); click its head to give it as evidence.${some}${this.unclear()}`;
     const { clientWidth } = byId("components");
-    const first = clamped(0.4 * clientWidth, 130, 220);
-    const [least, most] = this.interval(prior, () => 0) ? [158, 190] : [84, 120];
+    const lines = shown.flatMap((variable) => {
+      const isLong = 8.5 * variable.name.length > clientWidth - 16;
+      const heads = isLong ? [[variable, "long"], [variable, "rest"]] : [[variable, "short"]];
+      return [...heads, ...variable.levels.map((_, code) => [variable, code])];
+    });
+    const first = clamped(0.3 * clientWidth, 136, 320);
+    const [least, most] = this.interval(prior, () => 0) ? [158, 190] : [92, 130];
+    byId("components").style.setProperty("--seen", `${clientWidth - 16}px`);
     const width = clamped((clientWidth - first) / components.length, least, most);
     const widths = [first, ...components.map(() => width)];
     const line = (k) => this.line(...lines[k], components);
@@ -45,12 +54,21 @@ class ComponentsView {
     const number = { class: "number" };
     const figures = (title, one) =>
       element("tr", {}, lineHead(title), ...components.map((c) => this.weight(one, c)));
-    const heads = components.map((c) => headCell(textElement(model.components[c]), number));
+    const heads = components.map((c) => headCell(this.button(c), number));
     return [
       element("tr", {}, headCell("component"), ...heads),
       figures("weight", prior),
       figures("weight given the evidence", posterior),
     ];
+  }
+
+  button(c) {
+    const given = state.evidence.get(model.component.position) ?? [];
+    const button = element("button", { type: "button", class: "link", "data-component": c });
+    button.append(textElement(componentName(c)));
+    button.setAttribute("aria-pressed", given.includes(c));
+    button.setAttribute("aria-label", `Give ${short(componentTitle(c), 60)} as evidence`);
+    return button;
   }
 
   weight(one, c) {
@@ -59,10 +77,12 @@ class ComponentsView {
   }
 
   line(variable, code, components) {
-    if (code === null) {
-      const name = element("th", { scope: "rowgroup" }, textElement(variable.name));
-      const rest = element("td", { colspan: components.length });
-      return element("tr", { class: "of-variable" }, name, rest);
+    if (code === "rest") return element("tr"); // the name above takes this line too
+    if (code === "long" || code === "short") {
+      const span = { colspan: components.length + 1, rowspan: code === "long" ? 2 : 1 };
+      const name = textElement(variable.name, code === "long" ? "two-lines" : "cut");
+      const head = element("th", { scope: "rowgroup", ...span }, name);
+      return element("tr", { class: "of-variable" }, head);
     }
     const cells = components.map((c) =>
       this.cell((variable.begin + code) * model.rank + c),

@@ -1,6 +1,8 @@
 /* What is given, what follows from it, and which variables are shown in which order. */
 
 const SORTS = ["own", "name", "moved"];
+const MEASURES = ["information", "residual"];
+const LAYOUTS = ["cards", "bars"];
 const VIEWS = ["variables", "dependencies", "components", "rows", "code"];
 
 const description = JSON.parse(byId("description").textContent);
@@ -11,14 +13,42 @@ const model = new Model(
 const replicates =
   description.replicates &&
   new Replicates(model, description.replicates, bytesIn(byId("replicates").textContent));
+const residuals =
+  byId("residuals") && new Residuals(model, bytesIn(byId("residuals").textContent));
 const prior = new Posterior(model, new Map());
 const state = firstState();
 let posterior = prior;
 let shown = []; // the variables that the search leaves, sorted
 
 function firstState() {
-  return { evidence: new Map(), sort: "own", search: "", view: "variables", of: null, seed: 0 };
+  const given = { evidence: new Map(), names: new Map(), of: null };
+  const kinds = { sort: "own", layout: "cards", view: "variables", measure: "information" };
+  return { ...given, ...kinds, search: "", seed: 0 };
 }
+
+/** What a component is called: by the user, in the model, or by its number. */
+function componentName(c) {
+  return state.names.get(c) ?? model.component.levels[c];
+}
+
+/** The same where nothing else says that it is a component. */
+function componentTitle(c) {
+  return componentName(c) === String(c) ? `component ${c}` : componentName(c);
+}
+
+/** Give a component a name, or its own one back; false if another has it. */
+function nameComponent(c, name) {
+  const own = model.component.levels[c];
+  const text = name.trim() || own;
+  if (model.component.levels.some((_, other) => other !== c && componentName(other) === text))
+    return false;
+  if (text === own) state.names.delete(c);
+  else state.names.set(c, text);
+  return true;
+}
+
+const levelOf = (variable, code) =>
+  variable === model.component ? componentName(code) : variable.levels[code];
 
 /** The interval of what a function answers of a posterior, or null where none is to be shown. */
 function shownInterval(one, answer, isProbability = true) {
@@ -100,7 +130,7 @@ function sortByMovement(variables) {
 function drawEvidence() {
   const { isPossible, logProbability } = posterior;
   const chips = [...state.evidence].map(([position, codes]) =>
-    chip(model.variables[position], codes),
+    chip(model.at(position), codes),
   );
   if (!chips.length)
     chips.push(element("p", {}, "Nothing is given: click a bar to say what is known."));
@@ -124,9 +154,11 @@ function likelyRange([low, high]) {
 }
 
 function whyNoIntervals() {
-  if (!replicates || !posterior.isPossible) return "";
+  if (!replicates || !posterior.isPossible || !byId("intervals").checked) return "";
+  if (!replicates.canAnswer(posterior))
+    return "No intervals: the replicates have other components.";
   const { nImpossible } = replicates.given(posterior);
-  if (!nImpossible || !byId("intervals").checked) return "";
+  if (!nImpossible) return "";
   const which = `${nImpossible} of ${replicates.count} replicates`;
   return `No intervals: in ${which} these never occur together.`;
 }
@@ -146,7 +178,7 @@ function chip(variable, codes) {
 /** Say to those who listen what is given and how likely that is. */
 function announce() {
   const given = [...state.evidence].slice(-3).map(([position, codes]) => {
-    const variable = model.variables[position];
+    const variable = model.at(position);
     return `${short(variable.name, 60)} is ${levelsText(variable, codes)}`;
   });
   const probability = posterior.isPossible ? probabilityText(posterior.logProbability) : "zero";

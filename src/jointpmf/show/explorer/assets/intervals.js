@@ -36,6 +36,11 @@ class Replicates {
     this.concluded = new WeakMap();
   }
 
+  /** Whether the evidence means the same to them: a component may be another one, or none. */
+  canAnswer({ model, evidence }) {
+    return this.hasComponents || !evidence.has(model.component.position);
+  }
+
   /** What all of them say given the same evidence as a posterior of the model. */
   given(one) {
     if (!this.concluded.has(one)) {
@@ -49,8 +54,9 @@ class Replicates {
 
   /** The interval of what a function answers of a posterior, or null if a replicate has none. */
   interval(one, answer, isProbability = true) {
+    if (!one.isPossible || !this.canAnswer(one)) return null;
     const { reference, replicates, nImpossible } = this.given(one);
-    if (!one.isPossible || nImpossible) return null;
+    if (nImpossible) return null;
     const around = answer(reference);
     const deviations = Float64Array.from(replicates, (each) => answer(each) - around);
     const ends = intervalFrom(answer(one), deviations, this.parts);

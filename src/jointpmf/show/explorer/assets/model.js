@@ -8,7 +8,6 @@ class Model {
   constructor(description, numbers) {
     this.file = description.model;
     this.rank = description.rank;
-    this.components = description.components ?? Array.from({ length: this.rank }, (_, c) => `${c}`);
     this.setNumbers(numbers);
     this.nLevels = 0;
     this.variables = description.variables.map((variable, position) => {
@@ -18,6 +17,22 @@ class Model {
       return { untyped: [], values: null, literals: null, ...variable, position, begin, size };
     });
     this.positionOf = new Map(this.variables.map(({ name, position }) => [name, position]));
+    this.component = this.componentAsVariable(description.component);
+  }
+
+  /** The component is given like a variable; where a variable has its name it gets a longer one. */
+  componentAsVariable(named) {
+    const numbers = Array.from({ length: this.rank }, (_, c) => `${c}`);
+    let name = "component";
+    while (this.positionOf.has(name)) name = `the ${name}`;
+    const position = this.variables.length;
+    const own = { name, position, literals: numbers, values: null, size: this.rank };
+    return { untyped: [], levels: numbers, ...named, ...own };
+  }
+
+  /** What stands at a position in evidence: a variable, or the component. */
+  at(position) {
+    return this.variables[position] ?? this.component;
   }
 
   setNumbers(numbers) {
@@ -36,6 +51,21 @@ class Model {
   codeOf(variable, text) {
     variable.codes ??= new Map(variable.levels.map((level, code) => [level, code]).reverse());
     return variable.codes.get(text);
+  }
+}
+
+/** How far rows were from the model in each pair of variables: χ²/df, NaN where no row tells. */
+class Residuals {
+  constructor({ variables }, bytes) {
+    this.count = variables.length;
+    this.numbers = new Float32Array(bytes.buffer);
+  }
+
+  /** That of two variables; those of one with all that follow it stand side by side. */
+  of({ position: a }, { position: b }) {
+    const [first, second] = [Math.min(a, b), Math.max(a, b)];
+    const begin = first * this.count - (first * (first + 1)) / 2;
+    return this.numbers[begin + second - first - 1];
   }
 }
 
@@ -66,18 +96,28 @@ class Posterior {
 
   /** The log of each component's weight and of what it gives to the evidence. */
   logWeights() {
-    const { rank, factors, variables } = this.model;
     const logs = Float64Array.from(this.model.weights, Math.log);
     for (const [position, codes] of this.evidence) {
-      const total = new Float64Array(rank);
-      for (const code of codes) {
-        const row = (variables[position].begin + code) * rank;
-        for (let c = 0; c < rank; c++) total[c] += factors[row + c];
-      }
-      for (let c = 0; c < rank; c++) logs[c] += Math.log(total[c]);
+      const total = this.totalOf(this.model.at(position), codes);
+      for (let c = 0; c < logs.length; c++) logs[c] += Math.log(total[c]);
       this.totals.set(position, total);
     }
     return logs;
+  }
+
+  /** The probability of some levels given each component. */
+  totalOf(variable, codes) {
+    const { rank, factors, component } = this.model;
+    const total = new Float64Array(rank);
+    if (variable === component) {
+      for (const code of codes) total[code] = 1;
+      return total;
+    }
+    for (const code of codes) {
+      const row = (variable.begin + code) * rank;
+      for (let c = 0; c < rank; c++) total[c] += factors[row + c];
+    }
+    return total;
   }
 
   sharesOf({ position, begin, size }) {

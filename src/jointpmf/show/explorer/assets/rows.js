@@ -42,7 +42,7 @@ class RowsView {
     const some = count < all ? ` ${count} of ${all} variables are shown; the file has all.` : "";
     byId("drawn-about").textContent =
       `${ROWS_DRAWN} rows from the model, seed ${state.seed}.${some}`;
-    const heads = seen.map(({ name }) => headCell(textElement(name)));
+    const heads = seen.map(({ name }) => headCell(textElement(name, "two-lines")));
     const head = element("tr", {}, headCell("row"), ...heads);
     const widths = [52, ...seen.map((variable) => this.widthOf(variable))];
     this.drawn.draw(widths, [head], rows.length, (k) => {
@@ -75,7 +75,8 @@ class RowsView {
       headCell("by itself"),
       headCell("probability", number),
     );
-    this.completion.draw([170, 190, 96, 190, 96], [head], shown.length, (k) =>
+    const first = clamped(0.3 * byId("completion").clientWidth, 170, 340);
+    this.completion.draw([first, 190, 96, 190, 96], [head], shown.length, (k) =>
       this.completionLine(shown[k], completion.codes[shown[k].position]),
     );
   }

@@ -6,8 +6,18 @@ function showView() {
     byId(`tab-${view}`).setAttribute("aria-selected", view === state.view);
     byId(`tab-${view}`).tabIndex = view === state.view ? 0 : -1;
   }
-  byId(`tab-${state.view}`).scrollIntoView({ block: "nearest", inline: "nearest" });
+  drawControls();
   views[state.view].draw();
+}
+
+/** Show a control only where it acts. */
+function drawControls() {
+  for (const control of document.querySelectorAll("[data-acts]")) {
+    const isIdle = control.id === "intervals-label" && !replicates;
+    control.hidden = isIdle || !control.dataset.acts.split(" ").includes(state.view);
+  }
+  const controls = document.querySelector(".controls");
+  controls.hidden = [...controls.children].every(({ hidden }) => hidden);
 }
 
 function openView(view) {
@@ -59,6 +69,9 @@ function startTheme() {
 function startControls() {
   byId("search").addEventListener("input", () => rearranged("search", byId("search").value));
   byId("sort").addEventListener("change", () => rearranged("sort", byId("sort").value));
+  byId("layout").addEventListener("change", () => {
+    rearranged("layout", byId("layout").checked ? "bars" : "cards");
+  });
   byId("clear").addEventListener("click", () => {
     state.evidence.clear();
     refresh();
@@ -73,7 +86,8 @@ function startControls() {
   }
   window.addEventListener("hashchange", applyAddress);
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "/" || event.target.closest("input, select")) return;
+    const isElsewhere = byId("search").closest("label").hidden;
+    if (event.key !== "/" || isElsewhere || event.target.closest("input, select")) return;
     event.preventDefault();
     byId("search").focus();
   });
@@ -107,7 +121,6 @@ function about() {
 function startIntervals() {
   if (!replicates) return;
   const [label, box] = [byId("intervals-label"), byId("intervals")];
-  label.hidden = false;
   const { levelText, how } = replicates;
   label.title = `Intervals that hold the truth in ${levelText} of samples, from ${how}`;
   box.checked = withMemory((memory) => memory.getItem("jointpmf-intervals")) !== "hidden";

@@ -3,8 +3,11 @@
 const TEXT_SEEN = 160; // characters of a name or a level
 const IMPOSSIBLE = "The evidence has probability zero, so nothing follows from it.";
 
+const SCALES = [0.1, 0.2, 0.3, 0.5, 0.75, 1]; // what a full bar can stand for
+
 const byId = (id) => document.getElementById(id);
 const clamped = (number, low, high) => Math.min(Math.max(number, low), high);
+const scaleFor = (most) => SCALES.find((scale) => scale >= most) ?? 1; // so that it seldom changes
 const nats = (number, digits = 3) => number.toFixed(digits);
 
 function element(tag, attributes = {}, ...children) {
@@ -50,6 +53,12 @@ function points(difference) {
   return text === "0.0" ? text : (difference < 0 ? "−" : "+") + text;
 }
 
+/** A difference with its sign, in as many digits as the numbers it is between. */
+function signed(difference) {
+  const text = numberText(Math.abs(difference));
+  return (difference < 0 ? "−" : "+") + (Math.abs(difference) < 0.0005 ? "0" : text.slice(0, 5));
+}
+
 /** A probability from its logarithm, which may be far below the smallest number there is. */
 function probabilityText(log) {
   if (log === -Infinity) return "0";
@@ -70,10 +79,10 @@ function joined(items, last = " and ") {
 }
 
 /** Evidence on one variable, in words. */
-function levelsText({ levels, values }, codes) {
-  const text = (code) => short(levels[code], 40);
-  const isRange = values && codes.length > 2 && codes.at(-1) - codes[0] === codes.length - 1;
-  if (isRange) return `${text(codes[0])} to ${text(codes.at(-1))}`;
+function levelsText(variable, codes) {
+  const text = (code) => short(levelOf(variable, code), 40);
+  const isWhole = codes.at(-1) - codes[0] === codes.length - 1;
+  if (variable.values && codes.length > 2 && isWhole) return `${text(codes[0])} to ${text(codes.at(-1))}`;
   const rest = codes.length > 4 ? [`${codes.length - 3} more`] : [];
   return joined([...codes.slice(0, rest.length ? 3 : 4).map(text), ...rest], " or ");
 }
