@@ -18,6 +18,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from jointpmf.data.grid import Grid
+from jointpmf.data.own_codes import OwnCodes, codes_of_numbers, codes_of_series
 from jointpmf.domain import MISSING, Domain, check_distinct, check_is_domain, is_missing
 from jointpmf.errors import JointPMFError, listing, rectangle, shown
 from jointpmf.times import kind_of_times, seconds_of_array
@@ -65,6 +66,10 @@ class ArrayColumn:
             raise JointPMFError(f"column {self.name!r} holds a number beyond all floats") from None
 
     @cached_property
+    def _above(self) -> tuple[float, OwnCodes] | None:
+        return codes_of_numbers(self.cells)
+
+    @cached_property
     def distinct(self) -> list[Any]:
         """The levels that the column holds."""
         cells = self.cells
@@ -73,9 +78,9 @@ class ArrayColumn:
                 return list(dict.fromkeys(cells))
             except TypeError:
                 raise _no_levels(self.name) from None
-        if _is_dense(cells):  # few different integers: count them rather than sort
-            low = int(cells.min())
-            return [low + k for k in np.flatnonzero(np.bincount(_above(cells, low))).tolist()]
+        if self._above is not None:  # few different numbers: look for them rather than sort
+            low, own = self._above
+            return [low + k for k in np.flatnonzero(own.first_rows >= 0).tolist()]
         return np.unique(cells).tolist()
 
     def first_row(self, level: Any) -> int:
@@ -90,14 +95,12 @@ class ArrayColumn:
         cells = self.cells
         if cells.dtype == object or not code_of:
             return np.array([code_of[cell] for cell in cells], np.int32)
+        if self._above is not None:
+            low, own = self._above
+            return own.recoded(code_of.get(low + k, MISSING) for k in range(len(own.first_rows)))
         levels = np.array(sorted(code_of), cells.dtype)
         codes = np.array([code_of[level] for level in sorted(code_of)], np.int32)
-        if not _is_dense(cells):
-            return codes[np.searchsorted(levels, cells)]
-        low = int(levels[0])
-        code_above = np.zeros(int(levels[-1]) - low + 1, np.int32)
-        code_above[_above(levels, low)] = codes
-        return code_above[_above(cells, low)]
+        return codes[np.searchsorted(levels, cells)]
 
 
 @dataclass(frozen=True)
@@ -109,17 +112,30 @@ class SeriesColumn:
     missing_code: Any = None
 
     @cached_property
+    def _own(self) -> tuple[OwnCodes, list[Any]]:
+        """The library's own codes, and the level of each, or None if no cell holds it."""
+        try:
+            own = codes_of_series(self.series)
+        except TypeError:
+            raise _no_levels(self.name) from None
+        levels: list[Any] = [None] * len(own.first_rows)
+        held = np.flatnonzero(own.first_rows >= 0)
+        cells = self.series[own.first_rows[held].tolist()].to_list()
+        for code, cell in zip(held.tolist(), cells, strict=True):
+            is_level = not (is_missing(cell) or self._is_code(cell))
+            levels[code] = cell if is_level else None
+        return own, levels
+
+    @cached_property
     def missing(self) -> np.ndarray:
         """Where the column is missing."""
-        missing = self.series.is_null().to_numpy().astype(bool)
-        if self.missing_code is not None:
-            missing = missing | np.array(list(map(self._is_code, self.series.to_list())), bool)
-        return missing
+        own, levels = self._own
+        return own.recoded(MISSING if level is None else 0 for level in levels) == MISSING
 
     @property
     def n_observed(self) -> int:
         """How many cells are observed."""
-        return len(self.series) - int(self.missing.sum())
+        return len(self.series) - int(np.count_nonzero(self.missing))
 
     @property
     def time(self) -> str | None:
@@ -163,12 +179,10 @@ class SeriesColumn:
 
     @cached_property
     def distinct(self) -> list[Any]:
-        """The levels that the column holds."""
-        try:
-            levels = self.series.drop_nulls().unique(maintain_order=True).to_list()
-        except TypeError:
-            raise _no_levels(self.name) from None
-        return [level for level in levels if not self._is_code(level)]
+        """The levels that the column holds, in the order of their first rows."""
+        own, levels = self._own
+        held = [code for code, level in enumerate(levels) if level is not None]
+        return [levels[code] for code in sorted(held, key=own.first_rows.__getitem__)]
 
     def _is_code(self, level: Any) -> bool:
         return self.missing_code is not None and _is_same(level, self.missing_code)
@@ -180,12 +194,8 @@ class SeriesColumn:
 
     def codes(self, code_of: Mapping[Any, int]) -> np.ndarray:
         """Return the codes of all rows, given the code of every level that the column holds."""
-        if not code_of:
-            return np.full(len(self.series), MISSING, np.int32)
-        codes = self.series.replace_strict(
-            list(code_of), list(code_of.values()), default=None, return_dtype=nw.Int32
-        )
-        return codes.fill_null(MISSING).to_numpy().astype(np.int32)
+        own, levels = self._own
+        return own.recoded(code_of.get(level, MISSING) for level in levels)
 
 
 _TIMES: dict[Any, str] = {
@@ -457,16 +467,3 @@ def _are_numbers(cells: np.ndarray) -> bool:
     if cells.dtype == object:
         return are_numeric(set(map(type, cells)))
     return cells.dtype.kind in "iuf"
-
-
-def _is_dense(cells: np.ndarray) -> bool:
-    """Tell whether cells are integers whose range is smaller than their number."""
-    whole = cells.dtype.kind in "iu" and len(cells) > 0
-    return whole and int(cells.max()) - int(cells.min()) < len(cells)
-
-
-def _above(cells: np.ndarray, low: int) -> np.ndarray:
-    """Return how far integers lie above the lowest of them."""
-    if cells.dtype == np.uint64:
-        return (cells - np.uint64(low)).astype(np.int64)
-    return cells.astype(np.int64) - low

@@ -1,0 +1,147 @@
+"""The codes that a column has before its levels are ordered: its library's own, or integers.
+
+A library knows best how to find the distinct cells of its columns. What is left to do here is one
+pass that makes its codes small, and one lookup that gives them the order of the levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from jointpmf.data.codes import code_dtype
+from jointpmf.domain import MISSING
+
+_BLOCK = 2**16
+"""Rows that are worked on at a time, so that they stay near the processor."""
+
+
+class OwnCodes:
+    """Small integers, one for each row: the same for the same level, and MISSING.
+
+    Parameters
+    ----------
+    codes : array of int
+        From 0 to below `size`, or MISSING.
+    size : int
+        How many different ones there may be.
+
+    Examples
+    --------
+    >>> own = OwnCodes(np.array([2, -1, 0, 2]), 3)
+    >>> own.first_rows.tolist(), own.recoded([5, 6, 7]).tolist()
+    ([2, -1, 0], [7, -1, 5, 7])
+    """
+
+    def __init__(self, codes: np.ndarray, size: int) -> None:
+        self.codes = codes.astype(code_dtype(size), copy=False)
+        self.first_rows = _first_rows(self.codes, size)
+        """The first row of each code, and −1 of those that no row has."""
+
+    def recoded(self, new: Iterable[int]) -> np.ndarray:
+        """Return the rows' new codes, given the new code of each."""
+        table = np.array([*new, MISSING], np.int32)
+        if np.array_equal(table[:-1], np.arange(len(table) - 1)):
+            return self.codes
+        table = table.astype(code_dtype(int(table.max()) + 1))
+        recoded = np.empty(len(self.codes), table.dtype)
+        for begin in range(0, len(recoded), _BLOCK):
+            rows = slice(begin, begin + _BLOCK)
+            recoded[rows] = table[self.codes[rows]]  # MISSING is the last of the table
+        return recoded
+
+
+def _first_rows(codes: np.ndarray, size: int) -> np.ndarray:
+    first = np.full(size + 1, -1, np.int64)
+    first[MISSING] = 0
+    n_left = size
+    for begin in range(0, len(codes), _BLOCK):
+        block = codes[begin : begin + _BLOCK]
+        new = np.flatnonzero(first[block] < 0)
+        first[block[new[::-1]]] = begin + new[::-1]  # of several the last one stays: the first row
+        n_left -= np.count_nonzero(first[block[new]] == begin + new)
+        if not n_left:  # the usual case after one block
+            break
+    return first[:-1]
+
+
+def codes_of_numbers(cells: np.ndarray) -> tuple[float, OwnCodes] | None:
+    """Return the lowest of some numbers and how far each lies above it, in whole numbers.
+
+    None if one does not, or if they reach farther than there are numbers.
+
+    Examples
+    --------
+    >>> low, own = codes_of_numbers(np.array([7.0, 5.0, 7.0]))
+    >>> low, own.codes.tolist()
+    (5.0, [2, 0, 2])
+    """
+    if cells.dtype.kind not in "iuf" or not len(cells):
+        return None
+    low, high = _ends(cells)
+    if not high - low < len(cells):
+        return None
+    size = int(high - low) + 1
+    codes = np.empty(len(cells), code_dtype(size))
+    wide: Any = np.int32 if cells.dtype in (np.int8, np.int16) else cells.dtype
+    for begin in range(0, len(cells), _BLOCK):
+        rows = slice(begin, begin + _BLOCK)
+        np.subtract(cells[rows], low, out=codes[rows], dtype=wide, casting="unsafe")
+        if cells.dtype.kind == "f" and (codes[rows] + low != cells[rows]).any():
+            return None
+    return low, OwnCodes(codes, size)
+
+
+def _ends(cells: np.ndarray) -> tuple[Any, Any]:
+    """Return the lowest and the highest number, as objects of Python, which do not overflow."""
+    blocks = [cells[begin : begin + _BLOCK] for begin in range(0, len(cells), _BLOCK)]
+    ends = [(block.min(), block.max()) for block in blocks]  # the second pass is near the processor
+    return min(low for low, _ in ends).item(), max(high for _, high in ends).item()
+
+
+def codes_of_series(series: nw.Series[Any]) -> OwnCodes:
+    """Return the codes that the library of a column has or makes for its levels.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> text = nw.from_native(pl.Series(["yes", None, "no", "yes"]), series_only=True)
+    >>> own = codes_of_series(text)
+    >>> own.codes[0] == own.codes[3], own.codes.tolist()[1]
+    (True, -1)
+    """
+    if series.implementation.is_polars():
+        return _codes_of_polars(series)
+    if series.implementation.is_pyarrow():
+        return _codes_of_pyarrow(series.to_native())
+    native = series.to_native()
+    if hasattr(native.dtype, "categories"):
+        return OwnCodes(native.cat.codes.to_numpy(), len(native.dtype.categories))
+    codes, levels = native.factorize()
+    return OwnCodes(codes, len(levels))
+
+
+def _codes_of_polars(series: nw.Series[Any]) -> OwnCodes:
+    if series.dtype == nw.String:
+        series = series.cast(nw.Categorical)
+    native: Any = series.to_native()
+    is_listed = series.dtype in (nw.Categorical, nw.Enum)
+    own = native.to_physical() if is_listed else native.rank("dense")
+    low, high = own.min(), own.max()
+    if low is None:
+        return OwnCodes(np.full(len(own), MISSING), 0)
+    # all categories of a process have codes together, so that a column's may begin anywhere
+    return OwnCodes((own.cast(int) - low).fill_null(MISSING).to_numpy(), high - low + 1)
+
+
+def _codes_of_pyarrow(column: Any) -> OwnCodes:
+    if hasattr(column.type, "index_type"):
+        column = column.unify_dictionaries()
+    else:
+        column = column.dictionary_encode()
+    codes = [chunk.indices.cast("int64").fill_null(MISSING).to_numpy() for chunk in column.chunks]
+    size = len(column.chunk(0).dictionary) if codes else 0
+    return OwnCodes(np.concatenate(codes or [np.empty(0, np.int64)]), size)
