@@ -7,7 +7,8 @@ frame stay with its own library, which narwhals speaks to.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, partial
@@ -21,6 +22,7 @@ from jointpmf.data.grid import Grid
 from jointpmf.data.own_codes import OwnCodes, codes_of_numbers, codes_of_series
 from jointpmf.domain import MISSING, Domain, check_distinct, check_is_domain, is_missing
 from jointpmf.errors import JointPMFError, listing, rectangle, shown
+from jointpmf.threads import n_threads, run_all
 from jointpmf.times import kind_of_times, seconds_of_array
 
 
@@ -83,6 +85,11 @@ class ArrayColumn:
             return [low + k for k in np.flatnonzero(own.first_rows >= 0).tolist()]
         return np.unique(cells).tolist()
 
+    def get_ready(self) -> ArrayColumn:
+        """Return the column itself, after the passes over its cells that need no other thread."""
+        _ = self._above
+        return self
+
     def first_row(self, level: Any) -> int:
         """Return the first row that holds a level."""
         return int(np.flatnonzero(~self.missing)[self.cells.tolist().index(level)])
@@ -129,7 +136,11 @@ class SeriesColumn:
     @cached_property
     def missing(self) -> np.ndarray:
         """Where the column is missing."""
+        if self.time is not None:  # a time means missing nowhere
+            return self.series.is_null().to_numpy().astype(bool)
         own, levels = self._own
+        if len(self.distinct) == np.count_nonzero(own.first_rows >= 0):
+            return own.codes == MISSING
         return own.recoded(MISSING if level is None else 0 for level in levels) == MISSING
 
     @property
@@ -187,6 +198,12 @@ class SeriesColumn:
     def _is_code(self, level: Any) -> bool:
         return self.missing_code is not None and _is_same(level, self.missing_code)
 
+    def get_ready(self) -> SeriesColumn:
+        """Return the column itself, after the passes over its cells that need no other thread."""
+        if self.time is None:  # times may be cut, without codes of their own
+            _ = self._own
+        return self
+
     def first_row(self, level: Any) -> int:
         """Return the first row that holds a level."""
         cells = self.series.to_list()
@@ -240,6 +257,25 @@ def columns_of(table: Any, domain: Domain | None, missing_code: Any) -> tuple[in
     code = None if is_missing(missing_code) else missing_code
     read = partial(_column_of_series, frame, code)
     return len(frame), {name: partial(read, name) for name in frame.columns}
+
+
+def columns_ready(columns: Columns) -> Iterator[Iterator[Column]]:
+    """Read columns, as many at a time as there are threads; errors come in the columns' order."""
+    waiting, step = list(columns.values()), n_threads()
+    for begin in range(0, len(waiting), step):
+        yield _ready(waiting[begin : begin + step])
+
+
+def _ready(waiting: Sequence[Callable[[], Column]]) -> Iterator[Column]:
+    found: list[Column | None] = [None] * len(waiting)
+
+    def read(k: int) -> None:
+        with suppress(JointPMFError):  # it comes again when it is the column's turn
+            found[k] = waiting[k]().get_ready()
+
+    run_all([partial(read, k) for k in range(len(waiting))])
+    for column, again in zip(found, waiting, strict=True):
+        yield again() if column is None else column
 
 
 def check_missing_code(missing_code: Any, domain: Domain | None) -> None:
@@ -327,7 +363,7 @@ def spread(codes: np.ndarray, missing: np.ndarray) -> np.ndarray:
     """Return the codes of all rows, given those of the observed ones."""
     if len(codes) == len(missing):
         return codes
-    all_codes = np.full(len(missing), MISSING, np.int32)
+    all_codes = np.full(len(missing), MISSING, codes.dtype)
     all_codes[~missing] = codes
     return all_codes
 
@@ -366,12 +402,12 @@ def _columns_of_array(table: Any, domain: Domain | None, missing_code: Any) -> t
     names = [f"x{n}" for n in range(array.shape[1])] if domain is None else list(domain.names)
     if len(names) != array.shape[1]:
         raise JointPMFError(f"the array has {array.shape[1]} columns for {len(names)} variables")
-    masked = np.broadcast_to(False, array.shape)
-    if isinstance(table, np.ma.MaskedArray):
-        masked = np.ma.getmaskarray(table)
+    masked = np.ma.getmaskarray(table) if isinstance(table, np.ma.MaskedArray) else None
     codes = [_code_in_array(missing_code, domain, name) for name in names]
     return len(array), {
-        name: partial(_column_of_cells, name, array[:, n], masked[:, n], codes[n])
+        name: partial(
+            _column_of_cells, name, array[:, n], codes[n], None if masked is None else masked[:, n]
+        )
         for n, name in enumerate(names)
     }
 
@@ -394,20 +430,22 @@ def _column_of_series(frame: nw.DataFrame[Any], missing_code: Any, name: str) ->
     if series.dtype == nw.Object or series.dtype in (nw.Int128, nw.UInt128):
         cells = np.empty(len(series), object)
         cells[:] = series.to_list()  # np.array would look into those that are lists
-        return _column_of_cells(name, cells, np.zeros(len(cells), bool), missing_code)
+        return _column_of_cells(name, cells, missing_code)
     if not series.dtype.is_numeric():
         return SeriesColumn(name, series, missing_code)
-    missing, cells = series.is_null().to_numpy().astype(bool), series.drop_nulls().to_numpy()
-    if series.dtype.is_float():  # a NaN is null in pandas only
-        missing = missing | series.is_nan().fill_null(True).to_numpy()
-        cells = cells[~np.isnan(cells)]
-    return _without_code(name, cells, missing, missing_code)
+    of_numpy = isinstance(getattr(series.to_native(), "dtype", None), np.dtype)
+    if of_numpy or series.dtype.is_float() or not series.null_count():
+        return _column_of_cells(name, series.to_numpy(), missing_code)
+    missing = series.is_null().to_numpy().astype(bool)
+    return _without_code(name, series.drop_nulls().to_numpy(), missing, missing_code)
 
 
 def _column_of_cells(
-    name: str, cells: np.ndarray, masked: np.ndarray, missing_code: Any
+    name: str, cells: np.ndarray, missing_code: Any, masked: np.ndarray | None = None
 ) -> ArrayColumn:
-    missing = masked | _missing_in_array(cells)
+    missing = _missing_in_array(cells)
+    if masked is not None:
+        missing |= masked
     observed = cells[~missing] if missing.any() else cells
     return _without_code(name, observed, missing, missing_code)
 
@@ -417,8 +455,10 @@ def _without_code(
 ) -> ArrayColumn:
     """Return the column of some observed cells, those left out that mean missing."""
     observed = _narrowed(observed)
+    if missing_code is None:
+        return ArrayColumn(name, observed, missing)
     is_code = np.zeros(len(observed), bool)
-    if missing_code is not None and observed.dtype == object:
+    if observed.dtype == object:
         is_code[:] = [_is_same(cell, missing_code) for cell in observed]
     elif observed.dtype.kind in ("U" if isinstance(missing_code, str) else "iuf"):
         is_code = observed == missing_code

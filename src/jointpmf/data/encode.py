@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 
 from jointpmf.data.binning import bin_codes, bins_by_name, check_inside
 from jointpmf.data.codes import Codes, code_dtype
-from jointpmf.data.columns import are_numeric, check_shares, columns_of, plain_time, spread
+from jointpmf.data.columns import (
+    are_numeric,
+    check_shares,
+    columns_of,
+    columns_ready,
+    plain_time,
+    spread,
+)
 from jointpmf.data.given_scales import Scales
 from jointpmf.data.levels import LevelRules, learned_variable
 from jointpmf.domain import MISSING, Domain, check_is_domain
 from jointpmf.errors import JointPMFError, listing, shown, whole_number
+from jointpmf.threads import results_of
 from jointpmf.times import are_comparable
 
 if TYPE_CHECKING:
@@ -140,14 +149,18 @@ def codes_and_doubts(
     """
     n_rows, columns = columns_of(table, domain, missing_code)
     check_shares(columns, domain)
-    coded, doubts = {}, []
-    for variable in domain:
-        if variable.name in columns:
-            column = columns[variable.name]()
-            coded[variable.name] = _encode_column(column, variable, unknown)
-            if column.n_observed and (coded[variable.name] == MISSING).all():
-                doubts += doubts_of(variable, column.distinct, column.n_observed)
-    return _gather(domain, n_rows, coded), doubts
+    known = [variable for variable in domain if variable.name in columns]
+
+    def coded(variable: Variable) -> tuple[np.ndarray, list[str]]:
+        column = columns[variable.name]()
+        codes = _encode_column(column, variable, unknown)
+        is_strange = column.n_observed and (codes == MISSING).all()
+        doubts = doubts_of(variable, column.distinct, column.n_observed) if is_strange else []
+        return codes, doubts
+
+    found = results_of([partial(coded, variable) for variable in known])
+    codes = {variable.name: own for variable, (own, _) in zip(known, found, strict=True)}
+    return _gather(domain, n_rows, codes), [doubt for _, doubts in found for doubt in doubts]
 
 
 def doubts_of(variable: Variable, cells: Sequence[Any], n_observed: int) -> list[str]:
@@ -200,13 +213,15 @@ def _learn(n_rows: int, columns: Columns, rules: LevelRules, scales: Scales) -> 
     if not columns or not n_rows:
         raise JointPMFError(LevelRules.empty)
     scales.check_names(list(columns))
-    variables, coded = [], {}
-    for name, read in columns.items():
-        column = read()
-        variables.append(learned_variable(column, rules, scales))
-        coded[name] = _encode_column(column, variables[-1], "error")
+    variables: list[Variable] = []
+    coded: list[np.ndarray] = []
+    for some in columns_ready(columns):
+        pairs = [(column, learned_variable(column, rules, scales)) for column in some]
+        coded += results_of([partial(_encode_column, *pair, "error") for pair in pairs])
+        variables += [variable for _, variable in pairs]
     scales.check_used(variables)
-    return _gather(Domain(variables), n_rows, coded)
+    domain = Domain(variables)
+    return _gather(domain, n_rows, dict(zip(domain.names, coded, strict=True)))
 
 
 def _encode_column(column: Column, variable: Variable, unknown: Unknown) -> np.ndarray:
@@ -235,9 +250,9 @@ def _encode_column(column: Column, variable: Variable, unknown: Unknown) -> np.n
 
 def _gather(domain: Domain, n_rows: int, coded: Mapping[str, np.ndarray]) -> Codes:
     """Return columns of codes side by side, and MISSING for the variables that have none."""
-    array = np.full((n_rows, len(domain)), MISSING, code_dtype(max(domain.sizes, default=1)), "F")
-    for name, codes in coded.items():
-        array[:, domain.index(name)] = codes
+    array = np.empty((n_rows, len(domain)), code_dtype(max(domain.sizes, default=1)), "F")
+    for n, name in enumerate(domain.names):
+        array[:, n] = coded.get(name, MISSING)
     return Codes(domain, array)
 
 

@@ -6,7 +6,7 @@ pass that makes its codes small, and one lookup that gives them the order of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -48,8 +48,7 @@ class OwnCodes:
             return self.codes
         table = table.astype(code_dtype(int(table.max()) + 1))
         recoded = np.empty(len(self.codes), table.dtype)
-        for begin in range(0, len(recoded), _BLOCK):
-            rows = slice(begin, begin + _BLOCK)
+        for rows in _blocks(len(recoded)):
             recoded[rows] = table[self.codes[rows]]  # MISSING is the last of the table
         return recoded
 
@@ -58,12 +57,12 @@ def _first_rows(codes: np.ndarray, size: int) -> np.ndarray:
     first = np.full(size + 1, -1, np.int64)
     first[MISSING] = 0
     n_left = size
-    for begin in range(0, len(codes), _BLOCK):
-        block = codes[begin : begin + _BLOCK]
+    for rows in _blocks(len(codes), least=2**10):
+        block = codes[rows]
         new = np.flatnonzero(first[block] < 0)
-        first[block[new[::-1]]] = begin + new[::-1]  # of several the last one stays: the first row
-        n_left -= np.count_nonzero(first[block[new]] == begin + new)
-        if not n_left:  # the usual case after one block
+        first[block[new[::-1]]] = rows.start + new[::-1]  # of several the last stays: the first row
+        n_left -= int(np.count_nonzero(first[block[new]] == rows.start + new))
+        if not n_left:  # the usual case after a short block
             break
     return first[:-1]
 
@@ -84,20 +83,34 @@ def codes_of_numbers(cells: np.ndarray) -> tuple[float, OwnCodes] | None:
     low, high = _ends(cells)
     if not high - low < len(cells):
         return None
-    size = int(high - low) + 1
-    codes = np.empty(len(cells), code_dtype(size))
-    wide: Any = np.int32 if cells.dtype in (np.int8, np.int16) else cells.dtype
-    for begin in range(0, len(cells), _BLOCK):
-        rows = slice(begin, begin + _BLOCK)
-        np.subtract(cells[rows], low, out=codes[rows], dtype=wide, casting="unsafe")
-        if cells.dtype.kind == "f" and (codes[rows] + low != cells[rows]).any():
-            return None
-    return low, OwnCodes(codes, size)
+    codes = _above(cells, low, int(high - low) + 1)
+    are_whole = cells.dtype.kind in "iu" or all(
+        (codes[rows] + low == cells[rows]).all() for rows in _blocks(len(cells))
+    )
+    return (low, OwnCodes(codes, int(high - low) + 1)) if are_whole else None
+
+
+def _above(cells: np.ndarray, low: Any, size: int) -> np.ndarray:
+    """Return how far cells lie above the lowest of them, as codes of that many levels."""
+    dtype = code_dtype(size)
+    if cells.dtype.kind == "f":
+        return (cells - low).astype(dtype)
+    codes = cells.astype(dtype)  # modulo 2**bits, which the difference is not beyond
+    codes -= np.array(low, cells.dtype).astype(dtype)
+    return codes
+
+
+def _blocks(n_rows: int, least: int = _BLOCK) -> Iterator[slice]:
+    """Yield all rows in blocks, which begin with the least size and grow."""
+    begin, size = 0, least
+    while begin < n_rows:
+        yield slice(begin, begin + size)
+        begin, size = begin + size, min(2 * size, _BLOCK)
 
 
 def _ends(cells: np.ndarray) -> tuple[Any, Any]:
     """Return the lowest and the highest number, as objects of Python, which do not overflow."""
-    blocks = [cells[begin : begin + _BLOCK] for begin in range(0, len(cells), _BLOCK)]
+    blocks = [cells[rows] for rows in _blocks(len(cells))]
     ends = [(block.min(), block.max()) for block in blocks]  # the second pass is near the processor
     return min(low for low, _ in ends).item(), max(high for _, high in ends).item()
 
@@ -133,8 +146,12 @@ def _codes_of_polars(series: nw.Series[Any]) -> OwnCodes:
     low, high = own.min(), own.max()
     if low is None:
         return OwnCodes(np.full(len(own), MISSING), 0)
-    # all categories of a process have codes together, so that a column's may begin anywhere
-    return OwnCodes((own.cast(int) - low).fill_null(MISSING).to_numpy(), high - low + 1)
+    size, top = high - low + 1, own.upper_bound().item()
+    if np.iinfo(code_dtype(size)).max > top:
+        own, top = own.cast(int), 2**63 - 1
+    # all categories of a process have codes together, so that a column's may begin anywhere;
+    # what lies one below the lowest, modulo 2**bits, becomes −1
+    return OwnCodes(_above(own.fill_null((low - 1) % (top + 1)).to_numpy(), low, size), size)
 
 
 def _codes_of_pyarrow(column: Any) -> OwnCodes:
@@ -142,6 +159,8 @@ def _codes_of_pyarrow(column: Any) -> OwnCodes:
         column = column.unify_dictionaries()
     else:
         column = column.dictionary_encode()
-    codes = [chunk.indices.cast("int64").fill_null(MISSING).to_numpy() for chunk in column.chunks]
-    size = len(column.chunk(0).dictionary) if codes else 0
-    return OwnCodes(np.concatenate(codes or [np.empty(0, np.int64)]), size)
+    chunks = column.chunks
+    size = len(chunks[0].dictionary) if chunks else 0
+    small = np.dtype(code_dtype(size)).name
+    codes = [one.indices.cast(small, safe=False).fill_null(MISSING).to_numpy() for one in chunks]
+    return OwnCodes(np.concatenate(codes or [np.empty(0, np.int8)]), size)
