@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from time import perf_counter, process_time
 
 import numpy as np
@@ -14,8 +12,6 @@ import pyarrow as pa
 
 import jointpmf as jp
 from benchmarks.measure import print_lines
-from jointpmf.fit.opening import kept, opened_files
-from jointpmf.rows.reading import Files
 
 SIZES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12)
 """How many levels the columns have."""
@@ -31,7 +27,9 @@ def answers(n_rows: int, missing: float = 0.2, seed: int = 0) -> pl.DataFrame:
         codes = (generator.random(n_rows)[:, None] > ends[component]).sum(axis=1)
         levels = pl.Series([f"answer {chr(97 + k)}{n}" for k in range(size)])
         cells = levels.gather(pl.Series(codes, dtype=pl.UInt32))
-        columns.append(cells.set(pl.Series(generator.random(n_rows) < missing), None).alias(f"q{n}"))
+        columns.append(
+            cells.set(pl.Series(generator.random(n_rows) < missing), None).alias(f"q{n}")
+        )
     return pl.DataFrame(columns)
 
 
@@ -67,7 +65,9 @@ def of_text(text: pl.DataFrame) -> list[tuple[str, ...]]:
         return [column.dictionary_encode() for column in arrow.columns]
 
     return [
-        line("Polars text", cast, "1.5 ×", lambda: jp.encode(text), lambda: text.cast(pl.Categorical)),
+        line(
+            "Polars text", cast, "1.5 ×", lambda: jp.encode(text), lambda: text.cast(pl.Categorical)
+        ),
         line("PyArrow text", cast, "1.5 ×", lambda: jp.encode(arrow), dictionaries),
         line(
             "pandas text (Arrow)",
@@ -93,16 +93,29 @@ def of_categories(text: pl.DataFrame) -> list[tuple[str, ...]]:
     mixed = {name: pl.Enum(own[::-1]) for name, own in levels.items()}
     categories = text.cast(pl.Categorical)
     of_pandas = text.to_pandas().astype("category")
-    arrow = pa.table({n: c.dictionary_encode() for n, c in zip(text.columns, text.to_arrow().columns, strict=True)})
+    arrow = pa.table(
+        {
+            n: c.dictionary_encode()
+            for n, c in zip(text.columns, text.to_arrow().columns, strict=True)
+        }
+    )
     cast = "cast to the levels in order"
 
     def to_enums(frame: pl.DataFrame) -> object:
         return frame.with_columns(pl.col(name).cast(enums[name]) for name in enums)
 
     other = text.cast(mixed)
-    turned = pd.DataFrame({n: of_pandas[n].cat.set_categories(own[::-1]) for n, own in levels.items()})
+    turned = pd.DataFrame(
+        {n: of_pandas[n].cat.set_categories(own[::-1]) for n, own in levels.items()}
+    )
     return [
-        line("Polars Categorical", cast, "1.5 ×", lambda: jp.encode(categories), lambda: to_enums(categories)),
+        line(
+            "Polars Categorical",
+            cast,
+            "1.5 ×",
+            lambda: jp.encode(categories),
+            lambda: to_enums(categories),
+        ),
         line("Polars Enum", cast, "1.5 ×", lambda: jp.encode(other), lambda: to_enums(other)),
         line(
             "pandas categories",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import numpy as np
 
 from jointpmf.data.binning import bin_codes, bins_by_name, check_inside
-from jointpmf.data.codes import Codes, code_dtype
+from jointpmf.data.codes import Codes
 from jointpmf.data.columns import (
     are_numeric,
     check_shares,
@@ -220,8 +220,7 @@ def _learn(n_rows: int, columns: Columns, rules: LevelRules, scales: Scales) -> 
         coded += results_of([partial(_encode_column, *pair, "error") for pair in pairs])
         variables += [variable for _, variable in pairs]
     scales.check_used(variables)
-    domain = Domain(variables)
-    return _gather(domain, n_rows, dict(zip(domain.names, coded, strict=True)))
+    return Codes.of_columns(Domain(variables), n_rows, coded)
 
 
 def _encode_column(column: Column, variable: Variable, unknown: Unknown) -> np.ndarray:
@@ -250,10 +249,7 @@ def _encode_column(column: Column, variable: Variable, unknown: Unknown) -> np.n
 
 def _gather(domain: Domain, n_rows: int, coded: Mapping[str, np.ndarray]) -> Codes:
     """Return columns of codes side by side, and MISSING for the variables that have none."""
-    array = np.empty((n_rows, len(domain)), code_dtype(max(domain.sizes, default=1)), "F")
-    for n, name in enumerate(domain.names):
-        array[:, n] = coded.get(name, MISSING)
-    return Codes(domain, array)
+    return Codes.of_columns(domain, n_rows, (coded.get(name, MISSING) for name in domain.names))
 
 
 def levels_and_codes(table: Any, names: Sequence[str]) -> list[tuple[list[Any], np.ndarray]]:

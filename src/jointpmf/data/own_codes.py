@@ -43,14 +43,29 @@ class OwnCodes:
 
     def recoded(self, new: Iterable[int]) -> np.ndarray:
         """Return the rows' new codes, given the new code of each."""
-        table = np.array([*new, MISSING], np.int32)
-        if np.array_equal(table[:-1], np.arange(len(table) - 1)):
-            return self.codes
-        table = table.astype(code_dtype(int(table.max()) + 1))
-        recoded = np.empty(len(self.codes), table.dtype)
-        for rows in _blocks(len(recoded)):
-            recoded[rows] = table[self.codes[rows]]  # MISSING is the last of the table
-        return recoded
+        return recoded(self.codes, new)
+
+
+def recoded(codes: np.ndarray, new: Iterable[int]) -> np.ndarray:
+    """Return the new codes of rows, given the new code of each; MISSING stays what it is.
+
+    Examples
+    --------
+    >>> recoded(np.array([1, -1, 0], np.int8), [300, 7])
+    array([  7,  -1, 300], dtype=int16)
+    """
+    table = np.array([*new, MISSING], np.int32)
+    if np.array_equal(table[:-1], np.arange(len(table) - 1)):
+        return codes
+    table = table.astype(code_dtype(int(table.max()) + 1))
+    if codes.dtype == table.dtype == np.int8:  # bytes have a lookup of their own, twice as fast
+        every = np.full(256, MISSING, np.int8)
+        every[: len(table) - 1] = table[:-1]
+        return np.frombuffer(codes.tobytes().translate(every.tobytes()), np.int8)
+    found = np.empty(len(codes), table.dtype)
+    for rows in _blocks(len(codes)):
+        found[rows] = table[codes[rows]]  # MISSING is the last of the table
+    return found
 
 
 def _first_rows(codes: np.ndarray, size: int) -> np.ndarray:
@@ -146,12 +161,13 @@ def _codes_of_polars(series: nw.Series[Any]) -> OwnCodes:
     low, high = own.min(), own.max()
     if low is None:
         return OwnCodes(np.full(len(own), MISSING), 0)
-    size, top = high - low + 1, own.upper_bound().item()
+    size, top = high - low + 1, np.iinfo(own[:0].to_numpy().dtype).max
     if np.iinfo(code_dtype(size)).max > top:
         own, top = own.cast(int), 2**63 - 1
     # all categories of a process have codes together, so that a column's may begin anywhere;
     # what lies one below the lowest, modulo 2**bits, becomes −1
-    return OwnCodes(_above(own.fill_null((low - 1) % (top + 1)).to_numpy(), low, size), size)
+    filled = own.fill_null((low - 1) % (top + 1)) if own.null_count() else own
+    return OwnCodes(_above(filled.to_numpy(), low, size), size)
 
 
 def _codes_of_pyarrow(column: Any) -> OwnCodes:

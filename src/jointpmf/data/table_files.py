@@ -58,7 +58,7 @@ class TableFile:
     missing: tuple[str, ...] = _MISSING_TEXTS
     batch_cells: int = 2**21
     """Cells of a batch that Polars reads itself: of Parquet and zstandard files."""
-    batch_bytes: int = 2**21
+    batch_bytes: int = 2**22
     """Bytes of a batch of any other text file."""
 
     @cached_property
