@@ -114,7 +114,8 @@ def codes_in(
     column = None if weights is None else WeightColumn(weights, table.columns, domain)
     n_rows = 0
     others = [] if column is None else [column.name]
-    for batch in _batches(table, domain.names, missing_code, others):
+    texts = [variable.name for variable in domain if variable.edges is None]
+    for batch in _batches(table, domain.names, missing_code, texts, others):
         columns = [partial(coder.codes, batch[coder.variable.name], n_rows) for coder in coders]
         codes = Codes.of_columns(domain, len(batch), results_of(columns))
         n_rows += len(batch)
@@ -126,10 +127,14 @@ def codes_in(
 
 
 def _batches(
-    table: TableFile, names: Sequence[str], missing_code: Any, others: Sequence[str] = ()
+    table: TableFile,
+    names: Sequence[str],
+    missing_code: Any,
+    categories: Sequence[str],
+    others: Sequence[str] = (),
 ) -> Iterator[pl.DataFrame]:
     """Yield some columns, some rows at a time, without the cells that mean missing; and others."""
-    for batch in table.batches([*names, *others]):
+    for batch in table.batches([*names, *others], categories):
         if missing_code is None or is_missing(missing_code):
             yield batch
         else:
@@ -259,7 +264,8 @@ class LearnedCodes:
         column = None if weights is None else WeightColumn(weights, table.columns, names)
         others = [] if column is None else [column.name]
         self._file = _CodeFile()
-        for batch in _batches(table, names, missing_code, others):
+        texts = [name for name in names if name not in bins]
+        for batch in _batches(table, names, missing_code, texts, others):
             cut = batch.with_columns(as_numbers(batch[name]) for name in names if name in bins)
             found = collector.add_coded(cut, names) if len(batch) else []
             self._file.write([*found, *([] if column is None else [column.weights(batch)])])
