@@ -12,13 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache, partial
+from functools import cache
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
-
-T = TypeVar("T")
 
 _limit: ContextVar[int | None] = ContextVar("limit", default=None)
 
@@ -91,29 +89,6 @@ def run_all(tasks: Sequence[Callable[[], None]]) -> None:
         for helper in helpers:
             if not helper.cancel():  # one that never began is not waited for
                 helper.result()
-
-
-def results_of(tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """Return what tasks return; of several that fail, the error of the first one is raised.
-
-    Examples
-    --------
-    >>> results_of([lambda: 1, lambda: 2])
-    [1, 2]
-    """
-    found: list[Any] = [None] * len(tasks)
-    errors: dict[int, Exception] = {}
-
-    def run(k: int) -> None:
-        try:
-            found[k] = tasks[k]()
-        except Exception as error:
-            errors[k] = error
-
-    run_all([partial(run, k) for k in range(len(tasks))])
-    if errors:
-        raise errors[min(errors)]
-    return found
 
 
 @cache

@@ -9,7 +9,8 @@ import pytest
 
 import jointpmf as jp
 from jointpmf.data import file_codes
-from jointpmf.data.file_codes import LearnedCodes, _Coder, coded_batches, codes_in
+from jointpmf.data.file_codes import _Coder, coded_batches, codes_in
+from jointpmf.data.learned_codes import LearnedCodes
 from jointpmf.data.table_files import open_table
 
 TABLE = pl.DataFrame(

@@ -7,7 +7,7 @@ frame stay with its own library, which narwhals speaks to.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,8 +18,14 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from jointpmf.data.grid import Grid
-from jointpmf.data.own_codes import OwnCodes, codes_of_numbers, codes_of_series
+from jointpmf.data.grid import Grid, grid_of_pandas
+from jointpmf.data.own_codes import (
+    OwnCodes,
+    codes_of_numbers,
+    codes_of_pandas,
+    codes_of_polars,
+    codes_of_pyarrow,
+)
 from jointpmf.domain import MISSING, Domain, check_distinct, check_is_domain, is_missing
 from jointpmf.errors import JointPMFError, listing, rectangle, shown
 from jointpmf.threads import n_threads, run_all
@@ -122,7 +128,7 @@ class SeriesColumn:
     def _own(self) -> tuple[OwnCodes, list[Any]]:
         """The library's own codes, and the level of each, or None if no cell holds it."""
         try:
-            own = codes_of_series(self.series)
+            own = _own_codes(self.series)
         except TypeError:
             raise _no_levels(self.name) from None
         levels: list[Any] = [None] * len(own.first_rows)
@@ -215,6 +221,15 @@ class SeriesColumn:
         return own.recoded(code_of.get(level, MISSING) for level in levels)
 
 
+def _own_codes(series: nw.Series[Any]) -> OwnCodes:
+    if series.implementation.is_pyarrow():
+        return codes_of_pyarrow(series.to_native())
+    if not series.implementation.is_polars():
+        return codes_of_pandas(series.to_native())
+    listed = series.cast(nw.Categorical) if series.dtype == nw.String else series
+    return codes_of_polars(listed.to_native(), listed.dtype in (nw.Categorical, nw.Enum))
+
+
 _TIMES: dict[Any, str] = {
     nw.Date: "date",
     nw.Datetime: "datetime",
@@ -259,23 +274,21 @@ def columns_of(table: Any, domain: Domain | None, missing_code: Any) -> tuple[in
     return len(frame), {name: partial(read, name) for name in frame.columns}
 
 
-def columns_ready(columns: Columns) -> Iterator[Iterator[Column]]:
-    """Read columns, as many at a time as there are threads; errors come in the columns' order."""
+def columns_ready(columns: Columns) -> Iterator[Column]:
+    """Yield columns, read as many at a time as there are threads; errors come in their order."""
     waiting, step = list(columns.values()), n_threads()
     for begin in range(0, len(waiting), step):
-        yield _ready(waiting[begin : begin + step])
+        some = waiting[begin : begin + step]
+        found: list[Column | None] = [None] * len(some)
+        run_all([partial(_get_ready, read, found, k) for k, read in enumerate(some)])
+        while some:  # a column is let go before the next one is read
+            column, again = found.pop(0), some.pop(0)
+            yield again() if column is None else column
 
 
-def _ready(waiting: Sequence[Callable[[], Column]]) -> Iterator[Column]:
-    found: list[Column | None] = [None] * len(waiting)
-
-    def read(k: int) -> None:
-        with suppress(JointPMFError):  # it comes again when it is the column's turn
-            found[k] = waiting[k]().get_ready()
-
-    run_all([partial(read, k) for k in range(len(waiting))])
-    for column, again in zip(found, waiting, strict=True):
-        yield again() if column is None else column
+def _get_ready(read: Callable[[], Column], found: list[Column | None], k: int) -> None:
+    with suppress(JointPMFError):  # it comes again when it is the column's turn
+        found[k] = read().get_ready()
 
 
 def check_missing_code(missing_code: Any, domain: Domain | None) -> None:
@@ -320,32 +333,10 @@ def grid_of(frame: Any, name: str = "the frame") -> Grid:
             raise JointPMFError("a column alone has no labels: give a frame with them")
         found, frame = found.to_frame(), frame.to_frame()
     if found.implementation.is_pandas_like():
-        return _grid_of_pandas(frame, name)
+        return grid_of_pandas(frame, name)
     eager = found.collect() if isinstance(found, nw.LazyFrame) else found
     return Grid(
         name, tuple(eager.columns), tuple(eager[column].to_list() for column in eager.columns)
-    )
-
-
-def _grid_of_pandas(frame: Any, name: str) -> Grid:
-    index = frame.index
-    is_count = index.names == [None] and index.tolist() == list(range(len(index)))
-    labels = [] if is_count else [index.get_level_values(k) for k in range(index.nlevels)]
-    if frame.columns.nlevels > 1:  # pivots put the name of their one value above all columns
-        constant = [
-            k
-            for k, name in enumerate(frame.columns.names)
-            if name is None and frame.columns.get_level_values(k).nunique() == 1
-        ]
-        frame = frame.droplevel(constant[: frame.columns.nlevels - 1], axis=1)
-    above = tuple(frame.columns.names)
-    columns = [frame.iloc[:, k] for k in range(frame.shape[1])]
-    return Grid(
-        name,
-        (*([] if is_count else index.names), *frame.columns.tolist()),
-        tuple(cells.tolist() for cells in [*labels, *columns]),
-        None if is_count else index.nlevels,
-        () if above == (None,) else above,
     )
 
 

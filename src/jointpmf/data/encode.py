@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
@@ -23,7 +22,6 @@ from jointpmf.data.given_scales import Scales
 from jointpmf.data.levels import LevelRules, learned_variable
 from jointpmf.domain import MISSING, Domain, check_is_domain
 from jointpmf.errors import JointPMFError, listing, shown, whole_number
-from jointpmf.threads import results_of
 from jointpmf.times import are_comparable
 
 if TYPE_CHECKING:
@@ -149,18 +147,15 @@ def codes_and_doubts(
     """
     n_rows, columns = columns_of(table, domain, missing_code)
     check_shares(columns, domain)
-    known = [variable for variable in domain if variable.name in columns]
-
-    def coded(variable: Variable) -> tuple[np.ndarray, list[str]]:
-        column = columns[variable.name]()
-        codes = _encode_column(column, variable, unknown)
-        is_strange = column.n_observed and (codes == MISSING).all()
-        doubts = doubts_of(variable, column.distinct, column.n_observed) if is_strange else []
-        return codes, doubts
-
-    found = results_of([partial(coded, variable) for variable in known])
-    codes = {variable.name: own for variable, (own, _) in zip(known, found, strict=True)}
-    return _gather(domain, n_rows, codes), [doubt for _, doubts in found for doubt in doubts]
+    known = {name: columns[name] for name in domain.names if name in columns}
+    coded: dict[str, np.ndarray] = {}
+    doubts = []
+    for column in columns_ready(known):
+        variable = domain[column.name]
+        codes = coded[column.name] = _encode_column(column, variable, unknown)
+        if column.n_observed and (codes == MISSING).all():
+            doubts += doubts_of(variable, column.distinct, column.n_observed)
+    return _gather(domain, n_rows, coded), doubts
 
 
 def doubts_of(variable: Variable, cells: Sequence[Any], n_observed: int) -> list[str]:
@@ -213,12 +208,10 @@ def _learn(n_rows: int, columns: Columns, rules: LevelRules, scales: Scales) -> 
     if not columns or not n_rows:
         raise JointPMFError(LevelRules.empty)
     scales.check_names(list(columns))
-    variables: list[Variable] = []
-    coded: list[np.ndarray] = []
-    for some in columns_ready(columns):
-        pairs = [(column, learned_variable(column, rules, scales)) for column in some]
-        coded += results_of([partial(_encode_column, *pair, "error") for pair in pairs])
-        variables += [variable for _, variable in pairs]
+    variables, coded = [], []
+    for column in columns_ready(columns):
+        variables.append(learned_variable(column, rules, scales))
+        coded.append(_encode_column(column, variables[-1], "error"))
     scales.check_used(variables)
     return Codes.of_columns(Domain(variables), n_rows, coded)
 

@@ -1,4 +1,4 @@
-"""The levels of a table file, and the codes of its rows, some rows at a time.
+"""The codes of a table file's rows, by levels that are known, some rows at a time.
 
 Cells are matched with levels by their text where their types differ.
 """
@@ -6,33 +6,23 @@ Cells are matched with levels by their text where their types differ.
 from __future__ import annotations
 
 import logging
-import tempfile
-import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import polars as pl
 
-from jointpmf.data.binning import bin_codes, check_inside
 from jointpmf.data.codes import Codes
 from jointpmf.data.columns import columns_of
 from jointpmf.data.encode import doubts_of, encode
-from jointpmf.data.levels import LevelCollector, LevelRules, scales_of
-from jointpmf.data.own_codes import recoded
-from jointpmf.data.texts import as_numbers, level_for, typed_texts
+from jointpmf.data.texts import as_numbers, level_for
 from jointpmf.data.weight_column import WeightColumn
 from jointpmf.domain import Domain, is_missing, listing_of_texts, text_of
 from jointpmf.errors import JointPMFError, shown
-from jointpmf.output import keeping_codes
-from jointpmf.threads import results_of
 from jointpmf.times import seconds_of
 
 if TYPE_CHECKING:
-    from jointpmf.data.binning import Cut
     from jointpmf.data.encode import Unknown
-    from jointpmf.data.given_scales import Levels
     from jointpmf.data.table_files import TableFile
     from jointpmf.domain import Variable
 
@@ -115,9 +105,9 @@ def codes_in(
     n_rows = 0
     others = [] if column is None else [column.name]
     texts = [variable.name for variable in domain if variable.edges is None]
-    for batch in _batches(table, domain.names, missing_code, texts, others):
-        columns = [partial(coder.codes, batch[coder.variable.name], n_rows) for coder in coders]
-        codes = Codes.of_columns(domain, len(batch), results_of(columns))
+    for batch in cleaned_batches(table, domain.names, missing_code, texts, others):
+        columns = [coder.codes(batch[coder.variable.name], n_rows) for coder in coders]
+        codes = Codes.of_columns(domain, len(batch), columns)
         n_rows += len(batch)
         yield codes, None if column is None else column.weights(batch)
     if not n_rows:
@@ -126,7 +116,7 @@ def codes_in(
         column.finish()
 
 
-def _batches(
+def cleaned_batches(
     table: TableFile,
     names: Sequence[str],
     missing_code: Any,
@@ -225,135 +215,4 @@ def _is_no_level(variable: Variable, cell: Any, row: int) -> JointPMFError:
     return JointPMFError(
         f"column {variable.name!r} holds {shown(cell)} in row {row}, which is "
         f"none of its levels {listing_of_texts(variable.levels)}"
-    )
-
-
-class LearnedCodes:
-    """The rows of a file whose levels were not known: what was found in one reading.
-
-    While it is read, levels are numbered as they come; at the end their order is known, and each
-    code is looked up once more. Until then the codes are in a temporary file, small ones in memory.
-
-    Parameters
-    ----------
-    table : TableFile
-        What to read.
-    names : sequence of str
-        The columns that are variables.
-    weights : str, optional
-        The column that says what each row counts for.
-    bins, levels, missing_code
-        How columns are read, as in `encode`.
-    max_binned : int
-        Numbers by which a column is cut: of more of them, evenly spaced ones.
-    """
-
-    def __init__(
-        self,
-        table: TableFile,
-        names: Sequence[str],
-        bins: Mapping[str, Cut],
-        levels: Levels | None = None,
-        missing_code: Any = None,
-        weights: str | None = None,
-        max_binned: int = 2**22,
-    ) -> None:
-        scales = scales_of(levels)
-        scales.check_names(names)
-        collector = LevelCollector(_rules(table, bins, missing_code, max_binned))
-        column = None if weights is None else WeightColumn(weights, table.columns, names)
-        others = [] if column is None else [column.name]
-        self._file = _CodeFile()
-        texts = [name for name in names if name not in bins]
-        for batch in _batches(table, names, missing_code, texts, others):
-            cut = batch.with_columns(as_numbers(batch[name]) for name in names if name in bins)
-            found = collector.add_coded(cut, names) if len(batch) else []
-            self._file.write([*found, *([] if column is None else [column.weights(batch)])])
-        self.domain = collector.domain(scales)
-        if column is not None:
-            column.finish()
-        self._new = [self._new_codes(one, collector.first_levels(one.name)) for one in self.domain]
-
-    @staticmethod
-    def _new_codes(variable: Variable, cells: Sequence[Any]) -> list[int]:
-        """Return the codes of cells, which were numbered as they came."""
-        levels = [level_for(cell, variable) for cell in cells]
-        if None in levels:
-            cell = cells[levels.index(None)]
-            raise JointPMFError(
-                f"column {variable.name!r} holds {shown(cell)}, which is none of its levels "
-                f"{listing_of_texts(variable.levels)}"
-            )
-        return [variable.code(level) for level in levels]
-
-    def batches(self) -> Iterator[tuple[Codes, np.ndarray | None]]:
-        """Yield the codes of the rows, some at a time, and what each row counts for."""
-        n_rows, n = 0, len(self.domain)
-        for columns in self._file.read():
-            pairs = zip(self.domain, columns[:n], self._new, strict=True)
-            coded = results_of([partial(_final_codes, *pair, n_rows) for pair in pairs])
-            codes = Codes.of_columns(self.domain, len(columns[0]), coded)
-            n_rows += codes.n_rows
-            yield codes, columns[n] if len(columns) > n else None
-
-
-def _final_codes(
-    variable: Variable, found: np.ndarray, new: Sequence[int], first_row: int
-) -> np.ndarray:
-    if variable.edges is None:
-        return recoded(found, new)
-    missing, edges, time = np.isnan(found), variable.edges, variable.time
-    check_inside(variable.name, found[~missing], missing, edges, time, first_row)
-    return bin_codes(found, edges)
-
-
-class _CodeFile:
-    """Arrays in a temporary file, those of each batch one after the other."""
-
-    def __init__(self, most_in_memory: int = 2**24) -> None:
-        self._file = tempfile.SpooledTemporaryFile(most_in_memory, prefix="jointpmf-")  # noqa: SIM115
-        weakref.finalize(self, self._file.close)
-        self._kinds: list[list[tuple[np.dtype[Any], int]]] = []
-
-    def write(self, arrays: Sequence[np.ndarray]) -> None:
-        """Add the arrays of a batch."""
-        if arrays and len(arrays[0]):
-            self._kinds.append([(array.dtype, len(array)) for array in arrays])
-            with keeping_codes():
-                for array in arrays:
-                    self._file.write(np.ascontiguousarray(array).data)
-
-    def read(self) -> Iterator[list[np.ndarray]]:
-        """Yield the arrays of each batch."""
-        place = 0
-        for kinds in self._kinds:
-            self._file.seek(place)
-            sizes = [dtype.itemsize * length for dtype, length in kinds]
-            yield [
-                np.frombuffer(self._file.read(size), dtype)
-                for (dtype, _), size in zip(kinds, sizes, strict=True)
-            ]
-            place += sum(sizes)
-
-
-def _rules(
-    table: TableFile, bins: Mapping[str, Cut], missing_code: Any, max_binned: int
-) -> LevelRules:
-    return LevelRules(
-        max_levels=100_000,
-        may_be_unique=False,
-        typed=typed_texts if table.is_text else None,
-        missing_code=missing_code,
-        bins=bins,
-        max_binned=max_binned,
-        too_many_numbers=(
-            "column {name!r} has more than {max_numbers} different {what}: cut it "
-            'with bins (--bins "{name}=8"), or leave it out with drop (--drop "{name}")'
-        ),
-        too_many_levels=(
-            "column {name!r} has {count} different texts, too many to learn from: "
-            'leave it out with drop (--drop "{name}")'
-        ),
-        no_cell="column {name!r} has no observed cell; leave it out with drop (--drop)",
-        empty=f"{table.name} has no rows",
     )

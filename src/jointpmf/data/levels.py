@@ -10,7 +10,6 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,6 @@ from jointpmf.data.given_scales import Scales
 from jointpmf.data.scales import in_known_order
 from jointpmf.domain import Domain, Variable, listing_of_texts
 from jointpmf.errors import JointPMFError
-from jointpmf.threads import results_of
 from jointpmf.times import are_comparable, kind_of_times
 
 if TYPE_CHECKING:
@@ -341,13 +339,13 @@ class LevelCollector:
 
         Of columns that are cut there are numbers instead, NaN where a cell is missing.
         """
-        found = self._taken(columns_of(table, None, self.rules.missing_code)[1], names)
-        return results_of([partial(self._first_codes, *pair) for pair in found])
-
-    def _first_codes(self, column: Column, own: ColumnLevels | ColumnNumbers) -> np.ndarray:
-        if isinstance(own, ColumnNumbers):
-            return np.concatenate(own.numbers)
-        return column.codes(self._found[column.name].levels)
+        columns = columns_of(table, None, self.rules.missing_code)[1]
+        return [
+            np.concatenate(own.numbers)
+            if isinstance(own, ColumnNumbers)
+            else column.codes(self._found[column.name].levels)
+            for column, own in self._taken(columns, names)
+        ]
 
     def first_levels(self, name: str) -> list[Any]:
         """Return the levels of a column in the order in which they came; none if it is cut."""
@@ -358,11 +356,10 @@ class LevelCollector:
     ) -> Iterator[tuple[Column, ColumnLevels | ColumnNumbers]]:
         """Take columns in one after the other, and yield what was found in each."""
         some = columns if names is None else {name: columns[name] for name in names}
-        for ready in columns_ready(some):
-            for column in ready:
-                found = _found_in(column, self.rules)
-                self._take(found)
-                yield column, found
+        for column in columns_ready(some):
+            found = _found_in(column, self.rules)
+            self._take(found)
+            yield column, found
 
     def _take(self, found: ColumnLevels | ColumnNumbers) -> None:
         if found.name in self._found:

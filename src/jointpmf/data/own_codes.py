@@ -9,23 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
-from jointpmf.data.codes import code_dtype
-from jointpmf.domain import MISSING
+_NONE = -1
+"""The code of a missing cell: MISSING, under a name of this file, which imports none of ours."""
 
 _BLOCK = 2**16
 """Rows that are worked on at a time, so that they stay near the processor."""
 
 
 class OwnCodes:
-    """Small integers, one for each row: the same for the same level, and MISSING.
+    """Small integers, one for each row: the same for the same level, and −1 for missing.
 
     Parameters
     ----------
     codes : array of int
-        From 0 to below `size`, or MISSING.
+        From 0 to below `size`, or −1.
     size : int
         How many different ones there may be.
 
@@ -37,7 +36,7 @@ class OwnCodes:
     """
 
     def __init__(self, codes: np.ndarray, size: int) -> None:
-        self.codes = codes.astype(code_dtype(size), copy=False)
+        self.codes = codes.astype(_small(size), copy=False)
         self.first_rows = _first_rows(self.codes, size)
         """The first row of each code, and −1 of those that no row has."""
 
@@ -47,30 +46,30 @@ class OwnCodes:
 
 
 def recoded(codes: np.ndarray, new: Iterable[int]) -> np.ndarray:
-    """Return the new codes of rows, given the new code of each; MISSING stays what it is.
+    """Return the new codes of rows, given the new code of each; −1 stays what it is.
 
     Examples
     --------
     >>> recoded(np.array([1, -1, 0], np.int8), [300, 7])
     array([  7,  -1, 300], dtype=int16)
     """
-    table = np.array([*new, MISSING], np.int32)
+    table = np.array([*new, _NONE], np.int32)
     if np.array_equal(table[:-1], np.arange(len(table) - 1)):
         return codes
-    table = table.astype(code_dtype(int(table.max()) + 1))
+    table = table.astype(_small(int(table.max()) + 1))
     if codes.dtype == table.dtype == np.int8:  # bytes have a lookup of their own, twice as fast
-        every = np.full(256, MISSING, np.int8)
+        every = np.full(256, _NONE, np.int8)
         every[: len(table) - 1] = table[:-1]
         return np.frombuffer(codes.tobytes().translate(every.tobytes()), np.int8)
     found = np.empty(len(codes), table.dtype)
     for rows in _blocks(len(codes)):
-        found[rows] = table[codes[rows]]  # MISSING is the last of the table
+        found[rows] = table[codes[rows]]  # −1 is the last of the table
     return found
 
 
 def _first_rows(codes: np.ndarray, size: int) -> np.ndarray:
     first = np.full(size + 1, -1, np.int64)
-    first[MISSING] = 0
+    first[_NONE] = 0
     n_left = size
     for rows in _blocks(len(codes), least=2**10):
         block = codes[rows]
@@ -107,12 +106,17 @@ def codes_of_numbers(cells: np.ndarray) -> tuple[float, OwnCodes] | None:
 
 def _above(cells: np.ndarray, low: Any, size: int) -> np.ndarray:
     """Return how far cells lie above the lowest of them, as codes of that many levels."""
-    dtype = code_dtype(size)
+    dtype = _small(size)
     if cells.dtype.kind == "f":
         return (cells - low).astype(dtype)
     codes = cells.astype(dtype)  # modulo 2**bits, which the difference is not beyond
     codes -= np.array(low, cells.dtype).astype(dtype)
     return codes
+
+
+def _small(size: int) -> np.dtype[Any]:
+    """Return the type of the codes of so many levels, as `code_dtype` does."""
+    return np.min_scalar_type(-size - 1)
 
 
 def _blocks(n_rows: int, least: int = _BLOCK) -> Iterator[slice]:
@@ -130,39 +134,29 @@ def _ends(cells: np.ndarray) -> tuple[Any, Any]:
     return min(low for low, _ in ends).item(), max(high for _, high in ends).item()
 
 
-def codes_of_series(series: nw.Series[Any]) -> OwnCodes:
-    """Return the codes that the library of a column has or makes for its levels.
+def codes_of_pandas(series: Any) -> OwnCodes:
+    """Return the codes that pandas has or makes for the levels of a column."""
+    if hasattr(series.dtype, "categories"):
+        return OwnCodes(series.cat.codes.to_numpy(), len(series.dtype.categories))
+    codes, levels = series.factorize()
+    return OwnCodes(codes, len(levels))
+
+
+def codes_of_polars(series: Any, are_listed: bool) -> OwnCodes:
+    """Return the codes of a column of Polars, which has its own if its levels are listed.
 
     Examples
     --------
     >>> import polars as pl
-    >>> text = nw.from_native(pl.Series(["yes", None, "no", "yes"]), series_only=True)
-    >>> own = codes_of_series(text)
-    >>> own.codes[0] == own.codes[3], own.codes.tolist()[1]
-    (True, -1)
+    >>> codes_of_polars(pl.Series(["yes", None, "no"], dtype=pl.Categorical), True).codes.tolist()
+    [0, -1, 1]
     """
-    if series.implementation.is_polars():
-        return _codes_of_polars(series)
-    if series.implementation.is_pyarrow():
-        return _codes_of_pyarrow(series.to_native())
-    native = series.to_native()
-    if hasattr(native.dtype, "categories"):
-        return OwnCodes(native.cat.codes.to_numpy(), len(native.dtype.categories))
-    codes, levels = native.factorize()
-    return OwnCodes(codes, len(levels))
-
-
-def _codes_of_polars(series: nw.Series[Any]) -> OwnCodes:
-    if series.dtype == nw.String:
-        series = series.cast(nw.Categorical)
-    native: Any = series.to_native()
-    is_listed = series.dtype in (nw.Categorical, nw.Enum)
-    own = native.to_physical() if is_listed else native.rank("dense")
+    own = series.to_physical() if are_listed else series.rank("dense")
     low, high = own.min(), own.max()
     if low is None:
-        return OwnCodes(np.full(len(own), MISSING), 0)
+        return OwnCodes(np.full(len(own), _NONE), 0)
     size, top = high - low + 1, np.iinfo(own[:0].to_numpy().dtype).max
-    if np.iinfo(code_dtype(size)).max > top:
+    if np.iinfo(_small(size)).max > top:
         own, top = own.cast(int), 2**63 - 1
     # all categories of a process have codes together, so that a column's may begin anywhere;
     # what lies one below the lowest, modulo 2**bits, becomes −1
@@ -170,13 +164,11 @@ def _codes_of_polars(series: nw.Series[Any]) -> OwnCodes:
     return OwnCodes(_above(filled.to_numpy(), low, size), size)
 
 
-def _codes_of_pyarrow(column: Any) -> OwnCodes:
-    if hasattr(column.type, "index_type"):
-        column = column.unify_dictionaries()
-    else:
-        column = column.dictionary_encode()
-    chunks = column.chunks
+def codes_of_pyarrow(column: Any) -> OwnCodes:
+    """Return the codes that PyArrow has or makes for the levels of a column."""
+    has_codes = hasattr(column.type, "index_type")
+    chunks = (column.unify_dictionaries() if has_codes else column.dictionary_encode()).chunks
     size = len(chunks[0].dictionary) if chunks else 0
-    small = np.dtype(code_dtype(size)).name
-    codes = [one.indices.cast(small, safe=False).fill_null(MISSING).to_numpy() for one in chunks]
+    small = _small(size).name
+    codes = [one.indices.cast(small, safe=False).fill_null(_NONE).to_numpy() for one in chunks]
     return OwnCodes(np.concatenate(codes or [np.empty(0, np.int8)]), size)

@@ -133,7 +133,8 @@ class FileReading:
             raise JointPMFError(
                 f"column {table.columns.index('') + 1} of {table.name} has no name; leave it out"
             )
-        from jointpmf.data.file_codes import LearnedCodes, codes_in  # Polars, when it is needed
+        from jointpmf.data.file_codes import codes_in  # Polars, when it is needed
+        from jointpmf.data.learned_codes import LearnedCodes
 
         self.table, self.files = table, files
         missing_code, weights = options.get("missing_code"), files.weights
