@@ -67,6 +67,7 @@ paper-quick: .venv/paper
 bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.compiled
 	$(BIN)/python -m benchmarks.sweep
+	$(BIN)/python -m benchmarks.encoding
 	$(BIN)/python -m benchmarks.counting
 	$(BIN)/python -m benchmarks.sampling
 	$(BIN)/python -m benchmarks.population
