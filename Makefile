@@ -68,6 +68,7 @@ bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.compiled
 	$(BIN)/python -m benchmarks.large_rank
 	$(BIN)/python -m benchmarks.sweep
+	$(BIN)/python -m benchmarks.encoding
 	$(BIN)/python -m benchmarks.counting
 	$(BIN)/python -m benchmarks.many_rows
 	$(BIN)/python -m benchmarks.sampling

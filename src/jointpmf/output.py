@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,3 +78,16 @@ def reason_of(error: Exception) -> str:
     'No space left on device'
     """
     return getattr(error, "strerror", None) or str(error).split(" (os error")[0]
+
+
+@contextmanager
+def keeping_codes() -> Iterator[None]:
+    """Turn a full or missing temporary folder into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        folder = os.environ.get("TMPDIR") or tempfile.gettempdir()
+        raise JointPMFError(
+            f"cannot keep codes in the temporary folder {folder}: {reason_of(error)}; set TMPDIR "
+            "to another"
+        ) from None

@@ -9,7 +9,8 @@ import pytest
 
 import jointpmf as jp
 from jointpmf.data import file_codes
-from jointpmf.data.file_codes import _Coder, coded_batches, codes_in, learned_domain
+from jointpmf.data.file_codes import _Coder, coded_batches, codes_in
+from jointpmf.data.learned_codes import LearnedCodes
 from jointpmf.data.table_files import open_table
 
 TABLE = pl.DataFrame(
@@ -60,7 +61,7 @@ class TestPieces:
     def test_codes_are_those_of_the_table(self, tmp_path, name):
         WRITERS[name](TABLE, tmp_path / name)
         with open_table(str(tmp_path / name), **TINY) as table:
-            domain = learned_domain(table, table.columns, {})
+            domain = LearnedCodes(table, table.columns, {}).domain
             codes = all_codes(table, domain)
             beside = np.concatenate([codes.array for _, codes in coded_batches(table, domain)])
         assert domain == jp.encode(TABLE).domain
@@ -131,14 +132,14 @@ class TestPieces:
     def test_nan_is_missing(self, tmp_path):
         pl.DataFrame({"a": [1.5, float("nan"), 2.5, None]}).write_parquet(tmp_path / "t.parquet")
         with open_table(str(tmp_path / "t.parquet")) as table:
-            codes = all_codes(table, learned_domain(table, ["a"], {}))
+            codes = all_codes(table, LearnedCodes(table, ["a"], {}).domain)
         assert codes.array[:, 0].tolist() == [0, -1, 1, -1]
 
 
 class TestBins:
     def bins(self, path, bins, **options):
         with open_table(str(path), **TINY) as table:
-            return learned_domain(table, ["age"], {"age": bins}, **options)["age"]
+            return LearnedCodes(table, ["age"], {"age": bins}, **options).domain["age"]
 
     @pytest.fixture
     def path(self, tmp_path):
@@ -186,7 +187,7 @@ class TestFolders:
         TABLE.with_columns(pl.lit(None).alias("text")).write_parquet(folder / "0.parquet")
         with open_table(str(folder)) as table:
             assert table.schema == TABLE.schema
-            assert learned_domain(table, table.columns, {}) == jp.encode(TABLE).domain
+            assert LearnedCodes(table, table.columns, {}).domain == jp.encode(TABLE).domain
             assert all_codes(table, jp.encode(TABLE).domain).n_rows == 3 * len(TABLE)
 
     @pytest.mark.parametrize(
@@ -217,6 +218,6 @@ class TestFolders:
     def test_files_without_rows(self, tmp_path):
         TABLE[:0].write_parquet(tmp_path / "a.parquet")
         with open_table(str(tmp_path)) as table, pytest.raises(jp.JointPMFError, match="no rows"):
-            learned_domain(table, table.columns, {})
+            LearnedCodes(table, table.columns, {})
         TABLE.write_parquet(tmp_path / "b.parquet")
         assert sum(map(len, read(tmp_path))) == len(TABLE)

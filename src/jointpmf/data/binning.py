@@ -89,12 +89,16 @@ def check_inside(
     missing: np.ndarray,
     edges: Sequence[float] | np.ndarray,
     time: str | None = None,
+    first_row: int = 0,
 ) -> None:
-    """Raise, naming the first such row, if an observed number lies outside of all bins."""
+    """Raise, naming the first such row, if an observed number lies outside of all bins.
+
+    Rows are counted from `first_row`.
+    """
     outside = (numbers < edges[0]) | (numbers > edges[-1])
     if outside.any():
         first = outside.argmax()
-        row = np.flatnonzero(~missing)[first]
+        row = first_row + np.flatnonzero(~missing)[first]
         shown_ones = [numbers[first], edges[0], edges[-1]]
         cell, low, high = _texts(shown_ones, time, 6)
         raise JointPMFError(

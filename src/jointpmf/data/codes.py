@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -51,6 +52,14 @@ class Codes:
             self._refuse(array, outside, "lies outside of its variable's levels")
         dtype = code_dtype(max(self.domain.sizes, default=1))
         object.__setattr__(self, "array", np.asfortranarray(array, dtype=dtype))
+
+    @classmethod
+    def of_columns(cls, domain: Domain, n_rows: int, columns: Iterable[Any]) -> Codes:
+        """Return columns of codes side by side, each an array, or one code for all rows."""
+        array = np.empty((n_rows, len(domain)), code_dtype(max(domain.sizes, default=1)), "F")
+        for n, codes in enumerate(columns):
+            array[:, n] = codes
+        return cls(domain, array)
 
     def _refuse(self, array: np.ndarray, where: np.ndarray, why: str) -> None:
         if where.any():

@@ -7,7 +7,8 @@ frame stay with its own library, which narwhals speaks to.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, partial
@@ -17,9 +18,17 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from jointpmf.data.grid import Grid
+from jointpmf.data.grid import Grid, grid_of_pandas
+from jointpmf.data.own_codes import (
+    OwnCodes,
+    codes_of_numbers,
+    codes_of_pandas,
+    codes_of_polars,
+    codes_of_pyarrow,
+)
 from jointpmf.domain import MISSING, Domain, check_distinct, check_is_domain, is_missing
 from jointpmf.errors import JointPMFError, listing, rectangle, shown
+from jointpmf.threads import n_threads, run_all
 from jointpmf.times import kind_of_times, seconds_of_array
 
 
@@ -65,6 +74,10 @@ class ArrayColumn:
             raise JointPMFError(f"column {self.name!r} holds a number beyond all floats") from None
 
     @cached_property
+    def _above(self) -> tuple[float, OwnCodes] | None:
+        return codes_of_numbers(self.cells)
+
+    @cached_property
     def distinct(self) -> list[Any]:
         """The levels that the column holds."""
         cells = self.cells
@@ -73,10 +86,15 @@ class ArrayColumn:
                 return list(dict.fromkeys(cells))
             except TypeError:
                 raise _no_levels(self.name) from None
-        if _is_dense(cells):  # few different integers: count them rather than sort
-            low = int(cells.min())
-            return [low + k for k in np.flatnonzero(np.bincount(_above(cells, low))).tolist()]
+        if self._above is not None:  # few different numbers: look for them rather than sort
+            low, own = self._above
+            return [low + k for k in np.flatnonzero(own.first_rows >= 0).tolist()]
         return np.unique(cells).tolist()
+
+    def get_ready(self) -> ArrayColumn:
+        """Return the column itself, after the passes over its cells that need no other thread."""
+        _ = self._above
+        return self
 
     def first_row(self, level: Any) -> int:
         """Return the first row that holds a level."""
@@ -90,14 +108,12 @@ class ArrayColumn:
         cells = self.cells
         if cells.dtype == object or not code_of:
             return np.array([code_of[cell] for cell in cells], np.int32)
+        if self._above is not None:
+            low, own = self._above
+            return own.recoded(code_of.get(low + k, MISSING) for k in range(len(own.first_rows)))
         levels = np.array(sorted(code_of), cells.dtype)
         codes = np.array([code_of[level] for level in sorted(code_of)], np.int32)
-        if not _is_dense(cells):
-            return codes[np.searchsorted(levels, cells)]
-        low = int(levels[0])
-        code_above = np.zeros(int(levels[-1]) - low + 1, np.int32)
-        code_above[_above(levels, low)] = codes
-        return code_above[_above(cells, low)]
+        return codes[np.searchsorted(levels, cells)]
 
 
 @dataclass(frozen=True)
@@ -109,17 +125,34 @@ class SeriesColumn:
     missing_code: Any = None
 
     @cached_property
+    def _own(self) -> tuple[OwnCodes, list[Any]]:
+        """The library's own codes, and the level of each, or None if no cell holds it."""
+        try:
+            own = _own_codes(self.series)
+        except TypeError:
+            raise _no_levels(self.name) from None
+        levels: list[Any] = [None] * len(own.first_rows)
+        held = np.flatnonzero(own.first_rows >= 0)
+        cells = self.series[own.first_rows[held].tolist()].to_list()
+        for code, cell in zip(held.tolist(), cells, strict=True):
+            is_level = not (is_missing(cell) or self._is_code(cell))
+            levels[code] = cell if is_level else None
+        return own, levels
+
+    @cached_property
     def missing(self) -> np.ndarray:
         """Where the column is missing."""
-        missing = self.series.is_null().to_numpy().astype(bool)
-        if self.missing_code is not None:
-            missing = missing | np.array(list(map(self._is_code, self.series.to_list())), bool)
-        return missing
+        if self.time is not None:  # a time means missing nowhere
+            return self.series.is_null().to_numpy().astype(bool)
+        own, levels = self._own
+        if len(self.distinct) == np.count_nonzero(own.first_rows >= 0):
+            return own.codes == MISSING
+        return own.recoded(MISSING if level is None else 0 for level in levels) == MISSING
 
     @property
     def n_observed(self) -> int:
         """How many cells are observed."""
-        return len(self.series) - int(self.missing.sum())
+        return len(self.series) - int(np.count_nonzero(self.missing))
 
     @property
     def time(self) -> str | None:
@@ -163,15 +196,19 @@ class SeriesColumn:
 
     @cached_property
     def distinct(self) -> list[Any]:
-        """The levels that the column holds."""
-        try:
-            levels = self.series.drop_nulls().unique(maintain_order=True).to_list()
-        except TypeError:
-            raise _no_levels(self.name) from None
-        return [level for level in levels if not self._is_code(level)]
+        """The levels that the column holds, in the order of their first rows."""
+        own, levels = self._own
+        held = [code for code, level in enumerate(levels) if level is not None]
+        return [levels[code] for code in sorted(held, key=own.first_rows.__getitem__)]
 
     def _is_code(self, level: Any) -> bool:
         return self.missing_code is not None and _is_same(level, self.missing_code)
+
+    def get_ready(self) -> SeriesColumn:
+        """Return the column itself, after the passes over its cells that need no other thread."""
+        if self.time is None:  # times may be cut, without codes of their own
+            _ = self._own
+        return self
 
     def first_row(self, level: Any) -> int:
         """Return the first row that holds a level."""
@@ -180,12 +217,17 @@ class SeriesColumn:
 
     def codes(self, code_of: Mapping[Any, int]) -> np.ndarray:
         """Return the codes of all rows, given the code of every level that the column holds."""
-        if not code_of:
-            return np.full(len(self.series), MISSING, np.int32)
-        codes = self.series.replace_strict(
-            list(code_of), list(code_of.values()), default=None, return_dtype=nw.Int32
-        )
-        return codes.fill_null(MISSING).to_numpy().astype(np.int32)
+        own, levels = self._own
+        return own.recoded(code_of.get(level, MISSING) for level in levels)
+
+
+def _own_codes(series: nw.Series[Any]) -> OwnCodes:
+    if series.implementation.is_pyarrow():
+        return codes_of_pyarrow(series.to_native())
+    if not series.implementation.is_polars():
+        return codes_of_pandas(series.to_native())
+    listed = series.cast(nw.Categorical) if series.dtype == nw.String else series
+    return codes_of_polars(listed.to_native(), listed.dtype in (nw.Categorical, nw.Enum))
 
 
 _TIMES: dict[Any, str] = {
@@ -232,6 +274,23 @@ def columns_of(table: Any, domain: Domain | None, missing_code: Any) -> tuple[in
     return len(frame), {name: partial(read, name) for name in frame.columns}
 
 
+def columns_ready(columns: Columns) -> Iterator[Column]:
+    """Yield columns, read as many at a time as there are threads; errors come in their order."""
+    waiting, step = list(columns.values()), n_threads()
+    for begin in range(0, len(waiting), step):
+        some = waiting[begin : begin + step]
+        found: list[Column | None] = [None] * len(some)
+        run_all([partial(_get_ready, read, found, k) for k, read in enumerate(some)])
+        while some:  # a column is let go before the next one is read
+            column, again = found.pop(0), some.pop(0)
+            yield again() if column is None else column
+
+
+def _get_ready(read: Callable[[], Column], found: list[Column | None], k: int) -> None:
+    with suppress(JointPMFError):  # it comes again when it is the column's turn
+        found[k] = read().get_ready()
+
+
 def check_missing_code(missing_code: Any, domain: Domain | None) -> None:
     """Raise if something cannot mean missing: what is no number or text, or a level of a domain."""
     if missing_code is None or is_missing(missing_code):
@@ -274,32 +333,10 @@ def grid_of(frame: Any, name: str = "the frame") -> Grid:
             raise JointPMFError("a column alone has no labels: give a frame with them")
         found, frame = found.to_frame(), frame.to_frame()
     if found.implementation.is_pandas_like():
-        return _grid_of_pandas(frame, name)
+        return grid_of_pandas(frame, name)
     eager = found.collect() if isinstance(found, nw.LazyFrame) else found
     return Grid(
         name, tuple(eager.columns), tuple(eager[column].to_list() for column in eager.columns)
-    )
-
-
-def _grid_of_pandas(frame: Any, name: str) -> Grid:
-    index = frame.index
-    is_count = index.names == [None] and index.tolist() == list(range(len(index)))
-    labels = [] if is_count else [index.get_level_values(k) for k in range(index.nlevels)]
-    if frame.columns.nlevels > 1:  # pivots put the name of their one value above all columns
-        constant = [
-            k
-            for k, name in enumerate(frame.columns.names)
-            if name is None and frame.columns.get_level_values(k).nunique() == 1
-        ]
-        frame = frame.droplevel(constant[: frame.columns.nlevels - 1], axis=1)
-    above = tuple(frame.columns.names)
-    columns = [frame.iloc[:, k] for k in range(frame.shape[1])]
-    return Grid(
-        name,
-        (*([] if is_count else index.names), *frame.columns.tolist()),
-        tuple(cells.tolist() for cells in [*labels, *columns]),
-        None if is_count else index.nlevels,
-        () if above == (None,) else above,
     )
 
 
@@ -317,7 +354,7 @@ def spread(codes: np.ndarray, missing: np.ndarray) -> np.ndarray:
     """Return the codes of all rows, given those of the observed ones."""
     if len(codes) == len(missing):
         return codes
-    all_codes = np.full(len(missing), MISSING, np.int32)
+    all_codes = np.full(len(missing), MISSING, codes.dtype)
     all_codes[~missing] = codes
     return all_codes
 
@@ -356,12 +393,12 @@ def _columns_of_array(table: Any, domain: Domain | None, missing_code: Any) -> t
     names = [f"x{n}" for n in range(array.shape[1])] if domain is None else list(domain.names)
     if len(names) != array.shape[1]:
         raise JointPMFError(f"the array has {array.shape[1]} columns for {len(names)} variables")
-    masked = np.broadcast_to(False, array.shape)
-    if isinstance(table, np.ma.MaskedArray):
-        masked = np.ma.getmaskarray(table)
+    masked = np.ma.getmaskarray(table) if isinstance(table, np.ma.MaskedArray) else None
     codes = [_code_in_array(missing_code, domain, name) for name in names]
     return len(array), {
-        name: partial(_column_of_cells, name, array[:, n], masked[:, n], codes[n])
+        name: partial(
+            _column_of_cells, name, array[:, n], codes[n], None if masked is None else masked[:, n]
+        )
         for n, name in enumerate(names)
     }
 
@@ -384,20 +421,22 @@ def _column_of_series(frame: nw.DataFrame[Any], missing_code: Any, name: str) ->
     if series.dtype == nw.Object or series.dtype in (nw.Int128, nw.UInt128):
         cells = np.empty(len(series), object)
         cells[:] = series.to_list()  # np.array would look into those that are lists
-        return _column_of_cells(name, cells, np.zeros(len(cells), bool), missing_code)
+        return _column_of_cells(name, cells, missing_code)
     if not series.dtype.is_numeric():
         return SeriesColumn(name, series, missing_code)
-    missing, cells = series.is_null().to_numpy().astype(bool), series.drop_nulls().to_numpy()
-    if series.dtype.is_float():  # a NaN is null in pandas only
-        missing = missing | series.is_nan().fill_null(True).to_numpy()
-        cells = cells[~np.isnan(cells)]
-    return _without_code(name, cells, missing, missing_code)
+    of_numpy = isinstance(getattr(series.to_native(), "dtype", None), np.dtype)
+    if of_numpy or series.dtype.is_float() or not series.null_count():
+        return _column_of_cells(name, series.to_numpy(), missing_code)
+    missing = series.is_null().to_numpy().astype(bool)
+    return _without_code(name, series.drop_nulls().to_numpy(), missing, missing_code)
 
 
 def _column_of_cells(
-    name: str, cells: np.ndarray, masked: np.ndarray, missing_code: Any
+    name: str, cells: np.ndarray, missing_code: Any, masked: np.ndarray | None = None
 ) -> ArrayColumn:
-    missing = masked | _missing_in_array(cells)
+    missing = _missing_in_array(cells)
+    if masked is not None:
+        missing |= masked
     observed = cells[~missing] if missing.any() else cells
     return _without_code(name, observed, missing, missing_code)
 
@@ -407,8 +446,10 @@ def _without_code(
 ) -> ArrayColumn:
     """Return the column of some observed cells, those left out that mean missing."""
     observed = _narrowed(observed)
+    if missing_code is None:
+        return ArrayColumn(name, observed, missing)
     is_code = np.zeros(len(observed), bool)
-    if missing_code is not None and observed.dtype == object:
+    if observed.dtype == object:
         is_code[:] = [_is_same(cell, missing_code) for cell in observed]
     elif observed.dtype.kind in ("U" if isinstance(missing_code, str) else "iuf"):
         is_code = observed == missing_code
@@ -457,16 +498,3 @@ def _are_numbers(cells: np.ndarray) -> bool:
     if cells.dtype == object:
         return are_numeric(set(map(type, cells)))
     return cells.dtype.kind in "iuf"
-
-
-def _is_dense(cells: np.ndarray) -> bool:
-    """Tell whether cells are integers whose range is smaller than their number."""
-    whole = cells.dtype.kind in "iu" and len(cells) > 0
-    return whole and int(cells.max()) - int(cells.min()) < len(cells)
-
-
-def _above(cells: np.ndarray, low: int) -> np.ndarray:
-    """Return how far integers lie above the lowest of them."""
-    if cells.dtype == np.uint64:
-        return (cells - np.uint64(low)).astype(np.int64)
-    return cells.astype(np.int64) - low

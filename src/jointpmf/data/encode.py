@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import numpy as np
 
 from jointpmf.data.binning import bin_codes, bins_by_name, check_inside
-from jointpmf.data.codes import Codes, code_dtype
-from jointpmf.data.columns import are_numeric, check_shares, columns_of, plain_time, spread
+from jointpmf.data.codes import Codes
+from jointpmf.data.columns import (
+    are_numeric,
+    check_shares,
+    columns_of,
+    columns_ready,
+    plain_time,
+    spread,
+)
 from jointpmf.data.given_scales import Scales
 from jointpmf.data.levels import LevelRules, learned_variable
 from jointpmf.domain import MISSING, Domain, check_is_domain
@@ -140,13 +147,14 @@ def codes_and_doubts(
     """
     n_rows, columns = columns_of(table, domain, missing_code)
     check_shares(columns, domain)
-    coded, doubts = {}, []
-    for variable in domain:
-        if variable.name in columns:
-            column = columns[variable.name]()
-            coded[variable.name] = _encode_column(column, variable, unknown)
-            if column.n_observed and (coded[variable.name] == MISSING).all():
-                doubts += doubts_of(variable, column.distinct, column.n_observed)
+    known = {name: columns[name] for name in domain.names if name in columns}
+    coded: dict[str, np.ndarray] = {}
+    doubts = []
+    for column in columns_ready(known):
+        variable = domain[column.name]
+        codes = coded[column.name] = _encode_column(column, variable, unknown)
+        if column.n_observed and (codes == MISSING).all():
+            doubts += doubts_of(variable, column.distinct, column.n_observed)
     return _gather(domain, n_rows, coded), doubts
 
 
@@ -200,13 +208,12 @@ def _learn(n_rows: int, columns: Columns, rules: LevelRules, scales: Scales) -> 
     if not columns or not n_rows:
         raise JointPMFError(LevelRules.empty)
     scales.check_names(list(columns))
-    variables, coded = [], {}
-    for name, read in columns.items():
-        column = read()
+    variables, coded = [], []
+    for column in columns_ready(columns):
         variables.append(learned_variable(column, rules, scales))
-        coded[name] = _encode_column(column, variables[-1], "error")
+        coded.append(_encode_column(column, variables[-1], "error"))
     scales.check_used(variables)
-    return _gather(Domain(variables), n_rows, coded)
+    return Codes.of_columns(Domain(variables), n_rows, coded)
 
 
 def _encode_column(column: Column, variable: Variable, unknown: Unknown) -> np.ndarray:
@@ -235,10 +242,7 @@ def _encode_column(column: Column, variable: Variable, unknown: Unknown) -> np.n
 
 def _gather(domain: Domain, n_rows: int, coded: Mapping[str, np.ndarray]) -> Codes:
     """Return columns of codes side by side, and MISSING for the variables that have none."""
-    array = np.full((n_rows, len(domain)), MISSING, code_dtype(max(domain.sizes, default=1)), "F")
-    for name, codes in coded.items():
-        array[:, domain.index(name)] = codes
-    return Codes(domain, array)
+    return Codes.of_columns(domain, n_rows, (coded.get(name, MISSING) for name in domain.names))
 
 
 def levels_and_codes(table: Any, names: Sequence[str]) -> list[tuple[list[Any], np.ndarray]]:

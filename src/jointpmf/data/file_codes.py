@@ -1,4 +1,4 @@
-"""The levels of a table file, and the codes of its rows, some rows at a time.
+"""The codes of a table file's rows, by levels that are known, some rows at a time.
 
 Cells are matched with levels by their text where their types differ.
 """
@@ -6,32 +6,27 @@ Cells are matched with levels by their text where their types differ.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import polars as pl
 
 from jointpmf.data.codes import Codes
+from jointpmf.data.columns import columns_of
 from jointpmf.data.encode import doubts_of, encode
-from jointpmf.data.levels import LevelCollector, LevelRules, scales_of
-from jointpmf.data.texts import as_numbers, level_for, typed_texts
+from jointpmf.data.texts import as_numbers, level_for
 from jointpmf.data.weight_column import WeightColumn
-from jointpmf.domain import MISSING, Domain, is_missing, listing_of_texts, text_of
+from jointpmf.domain import Domain, is_missing, listing_of_texts, text_of
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.times import seconds_of
 
 if TYPE_CHECKING:
-    from jointpmf.data.binning import Cut
     from jointpmf.data.encode import Unknown
-    from jointpmf.data.given_scales import Levels
     from jointpmf.data.table_files import TableFile
     from jointpmf.domain import Variable
 
 logger = logging.getLogger("jointpmf")
-
-_UNKNOWN = -2
-"""The code of a cell that no level was found for yet."""
 
 
 class Batched(Protocol):
@@ -109,21 +104,27 @@ def codes_in(
     column = None if weights is None else WeightColumn(weights, table.columns, domain)
     n_rows = 0
     others = [] if column is None else [column.name]
-    for batch in _batches(table, domain.names, missing_code, others):
+    texts = [variable.name for variable in domain if variable.edges is None]
+    for batch in cleaned_batches(table, domain.names, missing_code, texts, others):
         columns = [coder.codes(batch[coder.variable.name], n_rows) for coder in coders]
+        codes = Codes.of_columns(domain, len(batch), columns)
         n_rows += len(batch)
-        yield Codes(domain, np.array(columns).T), None if column is None else column.weights(batch)
+        yield codes, None if column is None else column.weights(batch)
     if not n_rows:
         raise JointPMFError(f"{table.name} has no rows")
     if column is not None:
         column.finish()
 
 
-def _batches(
-    table: TableFile, names: Sequence[str], missing_code: Any, others: Sequence[str] = ()
+def cleaned_batches(
+    table: TableFile,
+    names: Sequence[str],
+    missing_code: Any,
+    categories: Sequence[str],
+    others: Sequence[str] = (),
 ) -> Iterator[pl.DataFrame]:
     """Yield some columns, some rows at a time, without the cells that mean missing; and others."""
-    for batch in table.batches([*names, *others]):
+    for batch in table.batches([*names, *others], categories):
         if missing_code is None or is_missing(missing_code):
             yield batch
         else:
@@ -147,40 +148,22 @@ class _Coder:
 
     def __init__(self, variable: Variable) -> None:
         self.variable = variable
-        self._cells: pl.Series | None = None
-        self._codes: list[int] = []
+        self._code_of: dict[Any, int] = {}
 
-    def codes(self, column: pl.Series, first_row: int) -> np.ndarray:
+    def codes(self, cells: pl.Series, first_row: int) -> np.ndarray:
         """Return the codes of a column's cells; messages count rows from `first_row`."""
         if self.variable.edges is not None:
-            levels = _as_levels(column, self.variable, "error", first_row)
+            levels = _as_levels(cells, self.variable, "error", first_row)
             return encode(levels.to_frame(), Domain([self.variable])).columns[0]
-        if column.dtype.is_float():
-            column = column.fill_nan(None)
-        codes = self._known_codes(column)
-        if codes.min(initial=0) == _UNKNOWN:
-            self._learn(column, first_row)
-            codes = self._known_codes(column)
-        return codes
-
-    def _known_codes(self, column: pl.Series) -> np.ndarray:
-        if self._cells is None:
-            return np.where(column.is_null(), MISSING, _UNKNOWN)
-        codes = pl.Series(self._codes, dtype=pl.Int32)
-        found = column.replace_strict(self._cells, codes, default=_UNKNOWN, return_dtype=pl.Int32)
-        return found.set(column.is_null(), MISSING).to_numpy()
-
-    def _learn(self, column: pl.Series, first_row: int) -> None:
-        """Find the codes of cells that were not met before."""
-        cells = column.unique().drop_nulls()
-        if self._cells is not None:
-            cells = cells.filter(~cells.is_in(self._cells.implode()))
-        for k, cell in enumerate(cells.to_list()):
-            level = level_for(cell, self.variable)
-            if level is None:
-                _refuse(column, column == cells[k : k + 1], self.variable, first_row)
-            self._codes.append(self.variable.code(level))
-        self._cells = cells if self._cells is None else self._cells.append(cells)
+        column = columns_of(cells.to_frame(), None, None)[1][cells.name]()
+        for cell in column.distinct:
+            if cell not in self._code_of:
+                level = level_for(cell, self.variable)
+                if level is None:
+                    row = first_row + column.first_row(cell)
+                    raise _is_no_level(self.variable, cell, row)
+                self._code_of[cell] = self.variable.code(level)
+        return column.codes(self._code_of)
 
 
 def _as_levels(
@@ -225,46 +208,11 @@ def _dtype_of(variable: Variable) -> Any:
 def _refuse(column: pl.Series, where: pl.Series, variable: Variable, first_row: int) -> None:
     if where.any():
         row = int(where.arg_true()[0])
-        raise JointPMFError(
-            f"column {column.name!r} holds {shown(column[row])} in row {first_row + row}, which is "
-            f"none of its levels {listing_of_texts(variable.levels)}"
-        )
+        raise _is_no_level(variable, column[row], first_row + row)
 
 
-def learned_domain(
-    table: TableFile,
-    names: Sequence[str],
-    bins: Mapping[str, Cut],
-    levels: Levels | None = None,
-    missing_code: Any = None,
-    max_binned: int = 2**22,
-) -> Domain:
-    """Return the domain of some columns of a file; how they are read is said as in `encode`.
-
-    A column is cut by at most `max_binned` numbers: of more, by evenly spaced ones.
-    """
-    scales = scales_of(levels)
-    scales.check_names(names)
-    collector = LevelCollector(
-        LevelRules(
-            max_levels=100_000,
-            may_be_unique=False,
-            typed=typed_texts if table.is_text else None,
-            missing_code=missing_code,
-            bins=bins,
-            max_binned=max_binned,
-            too_many_numbers=(
-                "column {name!r} has more than {max_numbers} different {what}: cut it "
-                'with bins (--bins "{name}=8"), or leave it out with drop (--drop "{name}")'
-            ),
-            too_many_levels=(
-                "column {name!r} has {count} different texts, too many to learn from: "
-                'leave it out with drop (--drop "{name}")'
-            ),
-            no_cell="column {name!r} has no observed cell; leave it out with drop (--drop)",
-            empty=f"{table.name} has no rows",
-        )
+def _is_no_level(variable: Variable, cell: Any, row: int) -> JointPMFError:
+    return JointPMFError(
+        f"column {variable.name!r} holds {shown(cell)} in row {row}, which is "
+        f"none of its levels {listing_of_texts(variable.levels)}"
     )
-    for batch in _batches(table, names, missing_code):
-        collector.add(batch.with_columns(as_numbers(batch[name]) for name in names if name in bins))
-    return collector.domain(scales)

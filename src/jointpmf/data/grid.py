@@ -53,3 +53,26 @@ def is_blank(label: Any) -> bool:
     if isinstance(label, str):
         return not label.strip() or _UNNAMED.fullmatch(label) is not None
     return label is None or label != label
+
+
+def grid_of_pandas(frame: Any, name: str) -> Grid:
+    """Return a frame of pandas as the grid that a person sees, its index as labels."""
+    index = frame.index
+    is_count = index.names == [None] and index.tolist() == list(range(len(index)))
+    labels = [] if is_count else [index.get_level_values(k) for k in range(index.nlevels)]
+    if frame.columns.nlevels > 1:  # pivots put the name of their one value above all columns
+        constant = [
+            k
+            for k, name in enumerate(frame.columns.names)
+            if name is None and frame.columns.get_level_values(k).nunique() == 1
+        ]
+        frame = frame.droplevel(constant[: frame.columns.nlevels - 1], axis=1)
+    above = tuple(frame.columns.names)
+    columns = [frame.iloc[:, k] for k in range(frame.shape[1])]
+    return Grid(
+        name,
+        (*([] if is_count else index.names), *frame.columns.tolist()),
+        tuple(cells.tolist() for cells in [*labels, *columns]),
+        None if is_count else index.nlevels,
+        () if above == (None,) else above,
+    )

@@ -7,7 +7,7 @@ a domain: the same one, however the rows were divided.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from numbers import Real
@@ -17,7 +17,7 @@ import numpy as np
 
 from jointpmf.data.binning import binned_variable
 from jointpmf.data.codes import Codes
-from jointpmf.data.columns import are_numeric, columns_of, plain_time
+from jointpmf.data.columns import are_numeric, columns_of, columns_ready, plain_time
 from jointpmf.data.given_scales import Scales
 from jointpmf.data.scales import in_known_order
 from jointpmf.domain import Domain, Variable, listing_of_texts
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jointpmf.data.binning import Cut
-    from jointpmf.data.columns import Column
+    from jointpmf.data.columns import Column, Columns
     from jointpmf.data.given_scales import Levels
 
 logger = logging.getLogger("jointpmf")
@@ -77,7 +77,7 @@ class ColumnLevels:
     Attributes
     ----------
     levels : dict
-        Its keys are all levels that were seen, in any order.
+        All levels that were seen, and of each how many came before it.
     kinds : set of types
         The types of the levels, also of those that are equal to levels of another type.
     own_order : list or None
@@ -88,7 +88,7 @@ class ColumnLevels:
 
     name: str
     rules: LevelRules
-    levels: dict[Any, None]
+    levels: dict[Any, int]
     kinds: set[type]
     own_order: list[Any] | None = None
     is_ordered: bool = False
@@ -101,7 +101,7 @@ class ColumnLevels:
         kinds = set(map(type, levels))
         order, is_ordered, n_observed = column.own_order, column.is_ordered, column.n_observed
         return cls(
-            column.name, rules, dict.fromkeys(levels), kinds, order, is_ordered, n_observed
+            column.name, rules, _numbered(levels), kinds, order, is_ordered, n_observed
         )._checked()
 
     def copy(self) -> ColumnLevels:
@@ -115,7 +115,8 @@ class ColumnLevels:
                 self.own_order, self.is_ordered = other.own_order, other.is_ordered
             elif self.own_order != other.own_order:
                 self.own_order, self.is_ordered = None, False
-            self.levels.update(other.levels)
+            for level in other.levels:
+                self.levels.setdefault(level, len(self.levels))
             self.kinds |= other.kinds
             self.n_observed += other.n_observed
         self._checked()
@@ -186,7 +187,7 @@ class ColumnLevels:
         if self.rules.typed is None:
             return self
         levels = self.rules.typed(list(self.levels))
-        return replace(self, levels=dict.fromkeys(levels), kinds=set(map(type, levels)))
+        return replace(self, levels=_numbered(levels), kinds=set(map(type, levels)))
 
     def _sorted(self) -> list[Any]:
         levels = list(self.levels)
@@ -201,6 +202,10 @@ class ColumnLevels:
             raise JointPMFError(
                 f"column {self.name!r} mixes cells of types {', '.join(kinds)}, which have no order"
             ) from None
+
+
+def _numbered(levels: Iterable[Any]) -> dict[Any, int]:
+    return {level: k for k, level in enumerate(dict.fromkeys(levels))}
 
 
 @dataclass
@@ -222,6 +227,8 @@ class ColumnNumbers:
     n_rows: int
     time: str | None = None
     stride: int = 1
+    levels: dict[Any, int] = field(default_factory=dict)
+    """None, as long as it is not known where to cut."""
 
     @classmethod
     def of(cls, column: Column, rules: LevelRules, bins: Cut) -> ColumnNumbers:
@@ -323,9 +330,36 @@ class LevelCollector:
             return table.n_rows
         n_rows, columns = columns_of(table, None, self.rules.missing_code)
         if n_rows:
-            for name in columns if names is None else names:
-                self._take(_found_in(columns[name](), self.rules))
+            for _ in self._taken(columns, names):
+                pass
         return n_rows
+
+    def add_coded(self, table: Any, names: Sequence[str]) -> list[np.ndarray]:
+        """Add the levels of some columns, and return their codes by the order levels came in.
+
+        Of columns that are cut there are numbers instead, NaN where a cell is missing.
+        """
+        columns = columns_of(table, None, self.rules.missing_code)[1]
+        return [
+            np.concatenate(own.numbers)
+            if isinstance(own, ColumnNumbers)
+            else column.codes(self._found[column.name].levels)
+            for column, own in self._taken(columns, names)
+        ]
+
+    def first_levels(self, name: str) -> list[Any]:
+        """Return the levels of a column in the order in which they came; none if it is cut."""
+        return list(self._found[name].levels)
+
+    def _taken(
+        self, columns: Columns, names: Sequence[str] | None
+    ) -> Iterator[tuple[Column, ColumnLevels | ColumnNumbers]]:
+        """Take columns in one after the other, and yield what was found in each."""
+        some = columns if names is None else {name: columns[name] for name in names}
+        for column in columns_ready(some):
+            found = _found_in(column, self.rules)
+            self._take(found)
+            yield column, found
 
     def _take(self, found: ColumnLevels | ColumnNumbers) -> None:
         if found.name in self._found:

@@ -15,7 +15,7 @@ import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -56,9 +56,9 @@ class TableFile:
     name: str
     """What the user calls it, which is not the path if it came from a pipe."""
     missing: tuple[str, ...] = _MISSING_TEXTS
-    batch_cells: int = 2**21
+    batch_cells: int = 2**22
     """Cells of a batch that Polars reads itself: of Parquet and zstandard files."""
-    batch_bytes: int = 2**21
+    batch_bytes: int = 2**22
     """Bytes of a batch of any other text file."""
 
     @cached_property
@@ -94,20 +94,24 @@ class TableFile:
             empty = [self._lines(piece).collect_schema().to_frame() for piece in self._pieces()]
             return pl.concat(empty or [pl.DataFrame()], how="diagonal_relaxed").schema
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
-        """Yield the rows, some at a time, of these columns or of all."""
+    def batches(
+        self, columns: Sequence[str] | None = None, categories: Collection[str] = ()
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the rows, some at a time, of these columns or all; text of some as categories."""
         kept = list(self.columns if columns is None else columns)
         with _reading(self.name):
             if self.kind == "parquet":
-                yield from self._slices(pl.scan_parquet(self.path, glob=False).select(kept))
+                frame = pl.scan_parquet(self.path, glob=False).select(kept)
+                yield from self._slices(_with_categories(frame, categories))
             elif self.is_read_ahead:
                 rows = max(self.batch_cells // len(self.columns), 1)
-                frame = self._lines(self.path).select(kept)
+                frame = _with_categories(self._lines(self.path).select(kept), categories)
                 yield from frame.collect_batches(chunk_size=rows, maintain_order=True, lazy=True)
             else:
                 schema = None if self.is_text else self.schema
                 for piece in self._pieces():
-                    yield self._lines(piece, schema).select(kept).collect()
+                    frame = self._lines(piece, schema, categories).select(kept)
+                    yield _with_categories(frame, () if self.is_text else categories).collect()
 
     def lines(self) -> pl.DataFrame:
         """Return all cells of a text file, those of its header too, as text."""
@@ -125,11 +129,15 @@ class TableFile:
         for begin in range(0, n_rows, size):
             yield frame.slice(begin, size).collect()
 
-    def _lines(self, source: Any, schema: pl.Schema | None = None) -> pl.LazyFrame:
+    def _lines(
+        self, source: Any, schema: pl.Schema | None = None, categories: Collection[str] = ()
+    ) -> pl.LazyFrame:
         """Return lines of text as a table; without a schema those of NDJSON give it themselves."""
         if self.kind == "ndjson":
             return pl.scan_ndjson(source, schema=schema, infer_schema_length=None)
         options = self._csv_options() | {"null_values": list(self.missing)}
+        if categories:  # by the parser itself, which is faster than a cast of its texts
+            options["schema_overrides"] = dict.fromkeys(categories, pl.Categorical)
         return pl.scan_csv(source, glob=False, **options)
 
     @property
@@ -164,7 +172,7 @@ class TableFile:
                 rest += piece
                 end = _end_of_lines(rest, b'"' if self.is_text else b"")
                 if end:
-                    yield io.BytesIO(header + rest[:end])
+                    yield io.BytesIO(b"".join((header, memoryview(rest)[:end])))
                     rest, is_first = rest[end:], False
             if rest or is_first:
                 yield io.BytesIO(header + rest)
@@ -217,7 +225,8 @@ def _header(lines: Any) -> bytes:
 def _end_of_lines(text: bytes, quote: bytes) -> int:
     """Return where the last whole line of a text ends; between quotes no line ends."""
     end = text.rfind(b"\n") + 1
-    while end and quote and text.count(quote, 0, end) % 2:
+    has_quotes = bool(quote) and quote in text  # far faster than to count none
+    while end and has_quotes and text.count(quote, 0, end) % 2:
         end = text.rfind(b"\n", 0, end - 1) + 1
     return end
 
@@ -278,12 +287,25 @@ class TableFolder(TableFile):
                 types[name] = _common_type(types[name], dtype, f"column {name!r} of {file.name}")
         return pl.Schema(types)
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
-        """Yield the rows of all files, some at a time, of these columns or of all."""
+    def batches(
+        self, columns: Sequence[str] | None = None, categories: Collection[str] = ()
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the rows of all files, some at a time; text of some columns as categories."""
+        kept = self.columns if columns is None else columns
         for file in self.files:
-            for batch in file.batches(self.columns if columns is None else columns):
-                types = {} if self.is_text else {name: self.schema[name] for name in batch.columns}
+            for batch in file.batches(kept, categories):
+                own = {} if self.is_text else {name: self.schema[name] for name in batch.columns}
+                types = {n: dtype for n, dtype in own.items() if batch[n].dtype != pl.Categorical}
                 yield batch.cast(pl.Schema(types)) if types else batch
+
+
+def _with_categories(frame: pl.LazyFrame, names: Collection[str]) -> pl.LazyFrame:
+    """Return a table whose text in some columns is categories."""
+    if not names:
+        return frame
+    types = frame.collect_schema()
+    texts = [name for name in names if types[name] == pl.String]
+    return frame.with_columns(pl.col(texts).cast(pl.Categorical))
 
 
 def _common_type(first: Any, second: Any, where: str) -> Any:

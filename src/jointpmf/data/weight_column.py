@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -11,8 +11,6 @@ from jointpmf.errors import JointPMFError, listing, shown
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from jointpmf.domain import Domain
 
 
 class WeightColumn:
@@ -24,7 +22,7 @@ class WeightColumn:
         The column.
     columns : sequence of str
         All columns of the file.
-    domain : Domain
+    variables : Domain or names
         The variables of the model, which the column is none of.
     most : float
         No weight may be larger: products with it would overflow.
@@ -41,13 +39,13 @@ class WeightColumn:
     """
 
     def __init__(
-        self, name: str, columns: Sequence[str], domain: Domain, most: float = 1e50
+        self, name: str, columns: Sequence[str], variables: Container[str], most: float = 1e50
     ) -> None:
         if name not in columns:
             raise JointPMFError(
                 f"there is no column {name!r} of weights; there are {listing(columns)}"
             )
-        if name in domain:
+        if name in variables:
             raise JointPMFError(f"{name!r} is a variable of the model, and cannot be its weights")
         self.name, self.most = name, most
         self._n_rows = 0

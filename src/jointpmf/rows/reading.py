@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import numpy as np
@@ -132,20 +133,24 @@ class FileReading:
             raise JointPMFError(
                 f"column {table.columns.index('') + 1} of {table.name} has no name; leave it out"
             )
-        from jointpmf.data.file_codes import codes_in, learned_domain  # Polars, when it is needed
+        from jointpmf.data.file_codes import codes_in  # Polars, when it is needed
+        from jointpmf.data.learned_codes import LearnedCodes
 
-        self.table, self.files, self._codes_in = table, files, codes_in
-        self._missing_code = options.get("missing_code")
+        self.table, self.files = table, files
+        missing_code, weights = options.get("missing_code"), files.weights
         domain, levels = options.get("domain"), options.get("levels")
-        check_missing_code(self._missing_code, domain)
+        check_missing_code(missing_code, domain)
         if domain is None:
             bins = options.get("bins") or {}
-            domain = learned_domain(table, names, bins, levels, self._missing_code)
-        self.domain = domain
+            learned = LearnedCodes(table, names, bins, levels, missing_code, weights)
+            self.domain, self._batches = learned.domain, learned.batches
+        else:
+            self.domain = domain
+            self._batches = partial(codes_in, table, domain, weights, missing_code)
 
     def batches(self) -> Iterator[WeightedCodes]:
         """Yield the codes of the rows, some at a time, and what they count for."""
-        return self._codes_in(self.table, self.domain, self.files.weights, self._missing_code)
+        return self._batches()
 
 
 class Batches:

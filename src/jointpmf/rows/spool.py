@@ -11,14 +11,12 @@ import mmap
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
 from jointpmf.data.codes import Codes, code_dtype
-from jointpmf.errors import JointPMFError
-from jointpmf.output import reason_of
+from jointpmf.output import keeping_codes
 from jointpmf.rows.parts import Part, PartedRows, S, Task
 from jointpmf.rows.table import ColumnRows
 
@@ -59,7 +57,7 @@ class Spool:
         self._filled = self._n_empty = 0
         self._blocks: list[_Block] = []
         self._units = np.empty(0)
-        with _writing():
+        with keeping_codes():
             self._file = tempfile.TemporaryFile(prefix="jointpmf-")  # noqa: SIM115  closed on exit
 
     def __enter__(self) -> Self:
@@ -107,7 +105,7 @@ class Spool:
 
     def _write(self, rows: ColumnRows) -> None:
         has_weights = bool((rows.weights != 1).any())
-        with _writing():
+        with keeping_codes():
             self._blocks.append(_Block(self._file.tell(), len(rows), has_weights, self._n_empty))
             self._file.write(np.ascontiguousarray(rows.columns).data)
             if has_weights:
@@ -194,16 +192,3 @@ class SpooledRows(PartedRows):
     def mixed_steps(self, generator: np.random.Generator, size: int) -> Iterator[ColumnRows]:
         """Yield all rows, at most `size` at a time, in an order that mixes the blocks."""
         return self.spool.mixed_steps(generator, size)
-
-
-@contextmanager
-def _writing() -> Iterator[None]:
-    """Turn a full or missing temporary folder into a sentence."""
-    try:
-        yield
-    except OSError as error:
-        folder = os.environ.get("TMPDIR") or tempfile.gettempdir()
-        raise JointPMFError(
-            f"cannot keep codes in the temporary folder {folder}: {reason_of(error)}; set TMPDIR "
-            "to another"
-        ) from None
