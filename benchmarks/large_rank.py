@@ -66,7 +66,8 @@ def of_traits(table: jp.Codes) -> tuple[str, str, str, str]:
 
 def products(n_columns: int, dtype: type) -> tuple[float, float]:
     """Return the seconds of the products from rows to components, and back."""
-    rows, columns = np.ones((N_ROWS, n_columns), dtype), np.ones((n_columns, RANK), dtype)
+    rows: np.ndarray = np.ones((N_ROWS, n_columns), dtype)
+    columns: np.ndarray = np.ones((n_columns, RANK), dtype)
     both = rows @ columns
     return processor_seconds(lambda: rows @ columns), processor_seconds(lambda: rows.T @ both)
 

@@ -8,7 +8,6 @@ have weights of their own.
 from __future__ import annotations
 
 import mmap
-import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, Self

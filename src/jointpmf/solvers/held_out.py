@@ -12,7 +12,8 @@ import numpy as np
 from jointpmf.data.codes import Codes
 from jointpmf.domain import MISSING
 from jointpmf.evidence import posterior_of_rows
-from jointpmf.rows.table import Expectation, Rows
+from jointpmf.rows.expectation import Expectation
+from jointpmf.rows.table import Rows
 from jointpmf.solvers.trait_sums import RowSums
 from jointpmf.threads import row_blocks, run_all
 from jointpmf.traits import FreeColumns, Scores
