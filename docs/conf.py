@@ -1,12 +1,12 @@
 """How the documentation is built: `make docs`, which stops at the first warning.
 
-Sphinx, because it has outlived every other generator and belongs to nobody: Python's own manual is
-made with it. Material for MkDocs, which this site had before, is maintained until May 2027 only; its
-successor Zensical has version numbers of 0.0 and no hooks yet, and what remains of MkDocs itself has
-two forks. Pages are plain Markdown (MyST), so that they can be read as files too and would move again.
+Sphinx, because it has outlived every other generator and belongs to no company: Python's own manual
+is made with it. Material for MkDocs, which made this site before, is maintained until May 2027 only.
+Its successor Zensical is at version 0.0.74, and MkDocs itself has had no release since 2024. Pages
+are plain Markdown (MyST) and the navigation is below, so that another move would be as short.
 
-The source is the whole repository: pages in `docs/` link to results in `paper/` and `benchmarks/` as
-they do where the files are read as they are. Nothing is fetched, neither by the build nor by its
+The source is the whole repository: pages in `docs/` link to results in `paper/` and `benchmarks/`
+as they do where the files are read as they are. Nothing is fetched, neither by the build nor by its
 pages: system fonts and no CDN. Links and the search work on files as they lie.
 """
 
@@ -14,6 +14,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+from sphinx.addnodes import pending_xref
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
@@ -50,8 +52,16 @@ SHELVES = {
 UNDER = {
     "docs/paper": ["/paper/results/*"],
     "docs/benchmarks": ["/benchmarks/results/*"],
-    "docs/api/index": ["tables", "fitting", "model", "judging", "ratings", "scikit_learn", "plots"]
-    + ["datasets"],
+    "docs/api/index": [
+        "tables",
+        "fitting",
+        "model",
+        "judging",
+        "ratings",
+        "scikit_learn",
+        "plots",
+        "datasets",
+    ],
 }
 """Pages under a page of the navigation."""
 
@@ -81,7 +91,7 @@ autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "none"
 autodoc_preserve_defaults = True
 napoleon_google_docstring = False
-napoleon_use_param = False  # else words of a type, such as "rank", become links to anything
+napoleon_use_ivar = True
 napoleon_use_rtype = False
 add_module_names = False
 toc_object_entries_show_parents = "hide"
@@ -92,6 +102,7 @@ html_title = "jointpmf"
 html_static_path = ["style.css"]
 html_css_files = ["style.css"]
 html_copy_source = False
+html_show_copyright = False
 html_show_sphinx = False
 html_permalinks_icon = "#"
 html_additional_pages = {"index": "home.html"}
@@ -102,11 +113,20 @@ def setup(app):
     """Complete pages as they are read."""
     app.connect("source-read", completed)
     app.connect("autodoc-skip-member", is_skipped)
+    app.connect("doctree-read", unlinked)
 
 
 def is_skipped(app, what, name, member, skip, options):
     """Leave out the methods that scikit-learn adds by itself."""
     return skip or name.endswith("_request")
+
+
+def unlinked(app, doctree):
+    """Leave words of a type, as in "array of shape (rows, rank)", text; classes are linked."""
+    for found in list(doctree.findall(pending_xref)):
+        last = found["reftarget"].rpartition(".")[2]
+        if found.get("refdomain") == "py" and not last[:1].isupper():
+            found.replace_self(found.children)
 
 
 def completed(_, name, source):
@@ -117,7 +137,9 @@ def completed(_, name, source):
         source[0] += shelf("", UNDER[name])
     if "/results/" in name:
         source[0] = dated(source[0], name)
-    source[0] = re.sub(r'```(\w+) title="([^"]+)"', r"```{code-block} \1\n:caption: \2\n", source[0])
+    source[0] = re.sub(
+        r'```(\w+) title="([^"]+)"', r"```{code-block} \1\n:caption: \2\n", source[0]
+    )
 
 
 def shelf(title, pages):
@@ -128,7 +150,7 @@ def shelf(title, pages):
 
 
 def dated(markdown, name):
-    """Say when these results were written, where the history is there to tell."""
+    """Say when these results were written, where the history tells; their tables take the width."""
     try:
         command = ["git", "log", "-1", "--no-merges", "--format=%as", "--", f"{name}.md"]
         day = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
@@ -137,4 +159,6 @@ def dated(markdown, name):
     made = "make paper" if name.startswith("paper/") else "make bench"
     line = f"`{made}` writes this page" + (f"; last on {day}." if day else ".")
     heading, _, rest = markdown.partition("\n")
-    return f"{heading}\n\n*{line} [The machine](../../docs/benchmarks.md).*\n{rest}"
+    rest = re.sub(r"(?<=\| )[\d.]+e-\d+(?= \|)", r'<span class="number">\g<0></span>', rest)
+    when = f'*{line} [The machine](../../docs/benchmarks.md).* <span class="results"></span>'
+    return f"---\nhide-toc: true\n---\n{heading}\n\n{when}\n{rest}"

@@ -18,12 +18,14 @@ from jointpmf.command.report import findings_in
 from jointpmf.fit.solution import Restart, Solution, Start
 from jointpmf.judge.bootstrap import BootstrapTest
 from jointpmf.judge.curve import RankCurve, RankScore
+from jointpmf.judge.information import component_information
 from jointpmf.judge.vuong import VLMRTest, VLMRTests
 from jointpmf.model_file import read_model_file, write_model
 from jointpmf.show.report.comparison import Budget, compared_pairs, comparison
 from jointpmf.show.report.components import telling_levels
 from jointpmf.show.report.findings import findings_of
 from jointpmf.show.report.page import report_bytes
+from jointpmf.show.report.profile_plot import chosen_lanes, positions
 from jointpmf.show.report.subject import Subject
 from jointpmf.show.report.tally import Tally
 from jointpmf.solvers.loop import Status, Step
@@ -611,6 +613,18 @@ class TestWarnings:
         assert "is the largest that was tried" in said
         assert "rank 3 does better" in said
 
+    def test_the_box_is_a_short_list_however_many_are_concerned(self, written):
+        domain = jp.Domain([jp.Variable("a long name " * 6 + str(n), ("a",)) for n in range(80)])
+        pmf = jp.random_pmf(domain, 1, 0)
+        page = written(solution_of(pmf))
+        box = page.text.split("What to watch out for")[1].split("The components")[0]
+        line = "80 variables have a single level, which tells the model nothing."
+        assert line in box
+        assert "; and 30 more" in box.split("Which?")[1]  # on a click
+        assert page.tags.count("summary") == 2  # that, and the table of profiles
+        said = warnings(pmf)
+        assert max(map(len, said)) < 400
+
     def test_starts_that_failed(self):
         restarts = (
             Restart("a", 1.0, Status.CONVERGED),
@@ -659,6 +673,130 @@ class TestAverages:
         said = f"average of {fit.n_averaged} fits, whose components stand side by side; {rest}"
         assert said in text
         assert "starts;" not in text
+
+
+class TestPlot:
+    """The profile plot, against the plainest way to compute where its points lie."""
+
+    @pytest.fixture
+    def pmf(self):
+        variables = [
+            jp.Variable("yes", ("no", "yes")),
+            jp.Variable("score", (1, 2, 3, 4)),
+            jp.Variable("place", ("a", "b", "c")),
+            jp.Variable("same", ("only",)),
+        ]
+        return jp.random_pmf(jp.Domain(variables), 3, 0)
+
+    def test_points_are_shares_or_mean_positions(self, pmf):
+        lanes = chosen_lanes(pmf, np.arange(3))
+        names = [(lane.name, re.sub("<.*?>", "", lane.what)) for lane in lanes]
+        levels = [("place", level) for level in "abc"]
+        assert names == [("yes", "yes"), ("score", "1 to 4"), *levels]
+        mean = (pmf.factors[1] * np.array([0, 1, 2, 3])[:, None]).sum(axis=0) / 3
+        expected = [pmf.factors[0][1], mean, *pmf.factors[2]]
+        np.testing.assert_allclose(positions(pmf, lanes), expected)
+
+    def test_they_are_drawn_there(self, pmf, tmp_path):
+        solution_of(pmf).report(tmp_path / "fit.html")
+        content = (tmp_path / "fit.html").read_text()
+        lanes = chosen_lanes(pmf, np.arange(3))
+        for f in range(3):
+            (path,) = re.findall(rf'<path class="course c{f}" d="M(.*?)"', content)
+            found = np.array([corner.split() for corner in path.split("L")], float)
+            np.testing.assert_allclose(found[:, 0], 100 * positions(pmf, lanes)[:, f], rtol=6e-3)
+            np.testing.assert_allclose(found[:, 1], np.arange(len(lanes)) + 0.5)
+
+    def test_of_many_the_telling_ones_and_the_largest_are_drawn(self, written):
+        pmf = random([2] * 100, 12)
+        lanes = chosen_lanes(pmf, np.arange(8))
+        assert len(lanes) == 60
+        told = component_information(pmf)
+        assert {lane.variable for lane in lanes} == set(np.argsort(-told)[:60].tolist())
+        text = written(solution_of(pmf)).text
+        said = "the 60 of 100 variables that tell most and the 8 largest of 12 components"
+        assert said in text
+
+
+class TestOtherForms:
+    """Markdown and JSON hold what the page does."""
+
+    @pytest.fixture
+    def facts(self, fit, table, sure, tmp_path):
+        curve = scores((3, -15.1, 0.1), (4, -15.0, math.nan))
+        fit.report(tmp_path / "r.json", table, curve, uncertainty=sure, title="A & B")
+        return json.loads((tmp_path / "r.json").read_text())
+
+    def test_the_numbers_are_those_of_the_model(self, facts, fit, table):
+        told = jp.summary(fit, table)
+        assert (facts["format"], facts["version"], facts["title"]) == (
+            "jointpmf report",
+            1,
+            "A & B",
+        )
+        assert facts["likelihood"]["log_likelihood"] == pytest.approx(told.log_likelihood)
+        assert list(facts["likelihood"]["criteria"]) == ["aic", "bic", "abic", "caic"]
+        assert facts["rows"]["observed_cells"] == 9204
+        assert [one["rank"] for one in facts["ranks"]["scores"]] == [3, 4]
+        assert facts["ranks"]["scores"][1]["standard_error"] is None
+        for f, component in enumerate(facts["components"]):
+            assert component["weight"] == fit.pmf.weights[f]
+            assert component["low"] <= component["weight"] <= component["high"]
+        for variable, factor in zip(facts["variables"], fit.pmf.factors, strict=True):
+            np.testing.assert_array_equal(variable["profiles"], factor)
+            assert sum(variable["observed"]) == pytest.approx(1)
+            low, high = (np.array(variable[f"profiles_{end}"]) for end in ("low", "high"))
+            assert (low <= high).all()
+
+    def test_markdown_has_its_sections_and_numbers(self, fit, table, tmp_path):
+        fit.report(tmp_path / "r.md", table, scores((4, -15.0, 0.1)))
+        text = (tmp_path / "r.md").read_text()
+        assert re.findall("^##? (.*)$", text, re.MULTILINE) == [
+            "r",
+            "What to watch out for",
+            "The components",
+            "How well does it fit?",
+            "How many components?",
+            "The variables",
+            "What was fitted",
+        ]
+        shares = " | ".join(f"{100 * share:.1f} %" for share in fit.pmf.factors[1][0])
+        assert f"| vote = Clinton | {shares} |" in text
+        widths = [line.count("|") for line in text.splitlines() if line.startswith("|")]
+        assert min(widths) >= 3
+
+    def test_names_are_text(self, tmp_path):
+        pmf = hostile_pmf()
+        for ending in ("md", "json"):
+            solution_of(pmf).report(tmp_path / f"r.{ending}", title="<b>|*x*")
+        text = (tmp_path / "r.md").read_text()
+        assert text.startswith("# \\<b\\>\\|\\*x\\*\n")
+        assert not re.search(r"(?<!\\)<", text)
+        assert {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines()} <= {0, 3, 4, 6}
+        facts = json.loads((tmp_path / "r.json").read_text())
+        assert [one["name"] for one in facts["variables"]] == [*HOSTILE, "?"]
+
+    def test_traits_and_averages(self, tmp_path):
+        solution_of(pmf_of(planted())).report(tmp_path / "t.json")
+        facts = json.loads((tmp_path / "t.json").read_text())
+        assert facts["components"] is None
+        assert len(facts["traits"]["loadings"][0]["loadings"]) == len(facts["traits"]["shares"])
+        solution_of(pmf_of(planted())).report(tmp_path / "t.md")
+        assert "## The traits" in (tmp_path / "t.md").read_text()
+        solution_of(random([2, 3], 4), n_averaged=2).report(tmp_path / "a.json")
+        facts = json.loads((tmp_path / "a.json").read_text())
+        assert (facts["components"], facts["model"]["parameters"]) == (None, None)
+        assert facts["variables"][0]["profiles"] is None
+
+    def test_what_is_not_finite_is_null(self, tmp_path):
+        sure = jp.JointPMF(jp.Domain.of_sizes([2, 2]), [0.5, 0.5], [np.eye(2)] * 2)
+        rows = jp.Codes(sure.domain, [[0, 0], [1, 1], [0, 1]])
+        solution_of(sure).report(tmp_path / "r.json", rows)
+        facts = json.loads((tmp_path / "r.json").read_text())
+        assert facts["goodness"]["g_squared"] is None
+        assert facts["likelihood"]["log_likelihood"] is None
+        solution_of(sure).report(tmp_path / "r.md", rows)
+        assert "| G² | – |" in (tmp_path / "r.md").read_text()
 
 
 class TestWeights:
@@ -808,6 +946,8 @@ class TestEdges:
         fit = solution_of(random([2, 2]))
         with pytest.raises(jp.JointPMFError, match="curve must be what choose_rank returns"):
             fit.report(path, curve=[1, 2])
+        with pytest.raises(jp.JointPMFError, match="title must be text, not 3"):
+            fit.report(path, title=3)
         with pytest.raises(jp.JointPMFError, match="curve has no ranks"):
             fit.report(path, curve=scores())
         for none in (None, 3, b"fit.html"):
@@ -945,6 +1085,14 @@ class TestCommand:
         assert "<i>" in text
         assert str(folder) not in (folder / "m-report.html").read_text()
 
+    def test_a_title_and_other_forms(self, folder, capsys):
+        for ending, first in (("html", "<!doctype html>"), ("md", "# The 2nd"), ("json", "{")):
+            out = f"r.{ending}"
+            assert self.run("m.safetensors", "rows.csv", "--title", "The 2nd", "-o", out) == 0
+            content = (folder / out).read_text()
+            assert content.startswith(first)
+            assert "The 2nd" in content
+
     def test_for_machines_to_stdout_and_opened(self, folder, capfdbinary, monkeypatch):
         opened = []
         monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or True)
@@ -1078,6 +1226,32 @@ class TestInABrowser:
             page.screenshot(path=LEFT / f"report_{name}_{device}_{scheme}.png", full_page=True)
             assert (asked, complaints) == ([(pages / f"{name}.html").as_uri()], [])
             assert faults_for_axe(page, scheme) == [], (device, scheme)
+        page.close()
+
+    def test_sections_fold_on_a_phone_only(self, browser, pages):
+        page = browser.new_page(viewport={"width": 375, "height": 800})
+        page.goto((pages / "survey.html").as_uri())
+        told = page.get_by_text("Log-likelihood", exact=True)
+        assert page.locator(".plot").is_visible()
+        assert not told.is_visible()
+        page.get_by_label("How well does it fit?").press("Space")
+        assert told.is_visible()
+        page.reload()
+        page.set_viewport_size({"width": 1280, "height": 900})
+        assert told.is_visible()
+        assert page.locator(".fold").first.is_hidden()
+        page.close()
+
+    def test_labels_of_a_chart_are_not_cut(self, browser, fit, table, tmp_path):
+        large = [RankScore(k, 3e6 + 1e4 * k, math.nan, -5.0, 9 * k, 0.1) for k in (1, 2, 3)]
+        curve = RankCurve("bic", tuple(large), np.zeros((3, 1)))
+        fit.report(tmp_path / "r.html", table, curve)
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.goto((tmp_path / "r.html").as_uri())
+        begin = page.locator(".chart").bounding_box()["x"]
+        labels = page.locator(".chart text").all()
+        assert "3,010,000" in [label.text_content() for label in labels]
+        assert min(label.bounding_box()["x"] for label in labels) >= begin
         page.close()
 
     def test_a_phone_shows_what_tables_are_ordered_by_and_the_best_rank(self, browser, pages):
