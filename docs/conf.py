@@ -1,7 +1,7 @@
 """How the documentation is built: `make docs`, which stops at the first warning.
 
 Sphinx, because it has outlived every other generator and belongs to no company: Python's own manual
-is made with it. Material for MkDocs, which made this site before, is maintained until May 2027 only.
+is made with it. Material for MkDocs, which made this site before, is maintained until May 2027.
 Its successor Zensical is at version 0.0.74, and MkDocs itself has had no release since 2024. Pages
 are plain Markdown (MyST) and the navigation is below, so that another move would be as short.
 
