@@ -115,6 +115,22 @@ def test_what_is_claimed_of_tables_is_in_the_results():
         assert set(claimed) <= set(score.findall(results))
 
 
+def test_what_is_claimed_of_starts_is_in_the_results():
+    results = (ROOT / "benchmarks/results/starts.md").read_text()
+    text = (DOCS / "how_many_starts.md").read_text()
+    (runs,) = re.findall(r"\*\*(\d+ of \d+ runs)", results)
+    (warned,) = re.findall(r"(\d+) warned", results)
+    assert runs in text
+    assert f"{warned} of the" in text
+    lines = re.findall(
+        r"^\| (\w[^|]*) \| (\d+) \| (\d+) \| ([\d.]+ of [\d.]+) \|$", text, re.MULTILINE
+    )
+    assert len(lines) == 7
+    for table, rank, found, agreed in lines:
+        line = rf"^\| {table} \| {rank} \|.*\| {agreed} \| {found} of 100 \|"
+        assert re.search(line, results, re.MULTILINE | re.IGNORECASE), (table, rank)
+
+
 def test_the_file_format_names_all_that_the_command_writes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     jp.random_pmf(jp.Domain.of_sizes([2] * 4), 2, 0).sample(50, random_state=0).write_csv("t.csv")
