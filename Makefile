@@ -54,7 +54,7 @@ house: .venv/test
 	$(BIN)/python tests/support/house.py
 
 docs: .venv/docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python -m sphinx --fail-on-warning --quiet --conf-dir docs --doctree-dir build/docs . site
 
 paper: .venv/paper
 	$(BIN)/python -m paper.synthetic

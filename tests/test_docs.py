@@ -1,5 +1,6 @@
 """The documentation: its code and commands run, its links lead somewhere, nothing is fetched."""
 
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ import pytest
 import jointpmf as jp
 from jointpmf.data.datasets import anes96
 from jointpmf.model_file import read_about
+from support.browser import opened
 from support.prose import ROOT, broken_links, check_code, check_commands
 
 DOCS = ROOT / "docs"
@@ -113,6 +115,22 @@ def test_what_is_claimed_of_tables_is_in_the_results():
         assert set(claimed) <= set(score.findall(results))
 
 
+def test_what_is_claimed_of_starts_is_in_the_results():
+    results = (ROOT / "benchmarks/results/starts.md").read_text()
+    text = (DOCS / "how_many_starts.md").read_text()
+    (runs,) = re.findall(r"\*\*(\d+ of \d+ runs)", results)
+    (warned,) = re.findall(r"(\d+) warned", results)
+    assert runs in text
+    assert f"{warned} of the" in text
+    lines = re.findall(
+        r"^\| (\w[^|]*) \| (\d+) \| (\d+) \| ([\d.]+ of [\d.]+) \|$", text, re.MULTILINE
+    )
+    assert len(lines) == 7
+    for table, rank, found, agreed in lines:
+        line = rf"^\| {table} \| {rank} \|.*\| {agreed} \| {found} of 100 \|"
+        assert re.search(line, results, re.MULTILINE | re.IGNORECASE), (table, rank)
+
+
 def test_the_file_format_names_all_that_the_command_writes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     jp.random_pmf(jp.Domain.of_sizes([2] * 4), 2, 0).sample(50, random_state=0).write_csv("t.csv")
@@ -126,7 +144,7 @@ def test_the_file_format_names_all_that_the_command_writes(tmp_path, monkeypatch
 
 def test_the_reference_has_every_public_name_once():
     text = "\n".join(page.read_text() for page in sorted((DOCS / "api").glob("*.md")))
-    named = re.findall(r"^::: jointpmf\.(\w+)$", text, re.MULTILINE)
+    named = re.findall(r"^\.\. auto\w+:: jointpmf\.(\w+)$", text, re.MULTILINE)
     assert sorted(named) == sorted(jp.__all__)
 
 
@@ -135,7 +153,7 @@ def test_the_table_of_the_reference_names_only_what_is_there():
     for page, names in re.findall(r"^\| \[[^]]+\]\((\w+\.md)\) \| (.*) \|$", index, re.MULTILINE):
         text = (DOCS / "api" / page).read_text()
         for named in re.findall(r"`([\w.]+)`", names):
-            assert f"::: {named}" in text or f"::: jointpmf.{named}\n" in text, (page, named)
+            assert f":: {named}" in text or f":: jointpmf.{named}\n" in text, (page, named)
 
 
 class Page(HTMLParser):
@@ -161,12 +179,9 @@ class Page(HTMLParser):
 def site(tmp_path_factory):
     """Return the pages of the site by path; building it must not warn."""
     folder = tmp_path_factory.mktemp("site")
-    subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
-        cwd=ROOT,
-        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
-        check=True,
-    )
+    options = ["--fail-on-warning", "--quiet", "--conf-dir", "docs", "--doctree-dir"]
+    made = [sys.executable, "-m", "sphinx", *options, folder / "doctrees", ".", folder / "site"]
+    subprocess.run(made, cwd=ROOT, check=True)
     return {path: Page(path) for path in folder.rglob("*.html")}
 
 
@@ -180,6 +195,7 @@ def test_links_of_the_site_lead_somewhere(site):
             continue
         for link in page.links + page.loaded:
             target, _, anchor = unquote(link).partition("#")
+            target = target.partition("?")[0]  # of which version a file is
             if is_elsewhere(link) or link.startswith(("data:", "javascript:")):
                 continue
             file = (path.parent / target).resolve() if target else path
@@ -203,3 +219,55 @@ def test_results_are_shown_as_they_are(site):
     (page,) = (path for path in site if path.parts[-3:] == ("paper", "results", "table1.html"))
     for number in re.findall(r"\d\.\d\de-\d\d", (ROOT / "paper/results/table1.md").read_text()):
         assert number in page.read_text()
+
+
+CUT = """() => [...document.querySelectorAll("table")]
+    .map((table) => table.closest(".table-wrapper") ?? table.parentElement)
+    .filter((box) => box.scrollWidth > box.clientWidth + 1).length"""
+"""How many tables of a page have columns out of sight."""
+
+
+def test_no_table_loses_a_column_on_a_desktop(site):
+    with opened() as browser:
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        for path in site.keys() - {path for path in site if path.parent.name == "site"}:
+            page.goto(path.as_uri())
+            assert page.evaluate(CUT) == 0, path
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+
+
+def test_the_diagram_is_a_picture():
+    for path in (ROOT / "README.md", DOCS / "index.md"):
+        assert "──►" not in path.read_text()
+        assert "two_ways.svg)" in path.read_text()
+
+
+def test_studies_have_a_shelf_of_their_own(site):
+    (home,) = (path for path in site if path.parts[-2:] == ("docs", "index.html"))
+    shelf = home.read_text().split('class="caption-text">Studies<')[1].split("caption-text")[0]
+    for page in ("studies", "tables_or_rows", "averaging_or_traits", "how_many_starts"):
+        assert f'href="{page}.html"' in shelf
+
+
+def keys(facts, path=""):
+    """Yield the path of every field of some facts; criteria and topics have names of their own."""
+    if isinstance(facts, list):
+        for one in facts:
+            yield from keys(one, path)
+    elif isinstance(facts, dict):
+        for key, one in facts.items():
+            yield key
+            if key not in ("criteria", "fit"):
+                yield from keys(one, key)
+
+
+def test_the_schema_of_the_report_names_every_field(tmp_path):
+    pmf = jp.random_pmf(jp.Domain.of_sizes([3, 3, 3, 3]), 2, 0)
+    rows = pmf.sample(200, random_state=0)
+    fit = jp.fit_rows(rows, 2, random_state=0)
+    curve = jp.choose_rank(rows, [1, 2], criterion="bic", random_state=0)
+    fit.report(tmp_path / "r.json", rows, curve, uncertainty=fit.uncertainty(3, random_state=0))
+    facts = json.loads((tmp_path / "r.json").read_text())
+    schema = (DOCS / "report.md").read_text().split("## As Markdown and as JSON")[1]
+    assert {key for key in keys(facts) if f"`{key}`" not in schema} == set()
+    assert {"components", "variables", "ranks", "goodness", "marginals"} <= set(facts)

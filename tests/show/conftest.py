@@ -9,22 +9,14 @@ import pytest
 import jointpmf as jp
 from jointpmf.command.demo import BINS, RANK
 from jointpmf.data.datasets import anes96
-from support.browser import CHROMIUM, DESKTOP, OPTIONS, skip_or_fail
+from support.browser import DESKTOP, opened
 from support.explorer import Explorer
 
 
 @pytest.fixture(scope="session")
 def browser():
-    try:
-        from playwright.sync_api import sync_playwright
-    except ModuleNotFoundError:
-        skip_or_fail("the Python package playwright is not installed")
-    if CHROMIUM is None:
-        skip_or_fail("there is no Chromium, such as Debian's package chromium")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+    with opened() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture(scope="session")

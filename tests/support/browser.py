@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,21 @@ HOSTILE = [
     "\ufeff\ufffe\x07\x7f",
 ]
 """Names and levels that a page must show as text, and never run."""
+
+
+@contextmanager
+def opened():
+    """Return a browser, which is closed in the end; without one the test is skipped."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ModuleNotFoundError:
+        skip_or_fail("the Python package playwright is not installed")
+    if CHROMIUM is None:
+        skip_or_fail("there is no Chromium, such as Debian's package chromium")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        yield started
+        started.close()
 
 
 def skip_or_fail(reason):

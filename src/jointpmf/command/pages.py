@@ -81,6 +81,10 @@ def report(
             show_default=False,
         ),
     ] = None,
+    title: Annotated[
+        str | None,
+        typer.Option(help="What stands above it all.", show_default="the model's name"),
+    ] = None,
     is_opened: Opened = False,
     unknown: Unknown = "error",
     missing: Missing = None,
@@ -90,13 +94,14 @@ def report(
 ) -> None:
     """Write one HTML page on a model and the table it was fitted to, for a colleague to read.
 
-    It says what was fitted, how many cells are missing, whether the fit converged and is unique,
-    how well it fits, what its components are, and what to watch out for. It holds no rows. Bars
-    have whiskers if there are replicates beside the model, which fit --replicates writes.
+    It says what to watch out for, what the components are, how well the model fits, how the
+    variables are distributed, whether the fit is unique and converged. It holds no rows. A file
+    whose name ends with .md is written as Markdown, and with .json as plain data. Bars have
+    whiskers if there are replicates beside the model, which fit --replicates writes.
     """
     from jointpmf.command.arguments import ranks_of
     from jointpmf.command.report import findings_in
-    from jointpmf.show.report.page import report_bytes
+    from jointpmf.show.report.page import content_for
     from jointpmf.show.report.subject import Subject
 
     check_choice(unknown, "unknown", ("error", "missing"))
@@ -109,7 +114,7 @@ def report(
     is_shown = console(stderr=True).is_terminal
     found = findings_in(subject, data, missing or [], unknown, asked, seed, is_shown, weights)
     found = replace(found, uncertainty=_replicates(model, subject.pmf))
-    content = report_bytes(found, os.path.splitext(os.path.basename(source))[0])
+    content = content_for(output, found, title or os.path.splitext(os.path.basename(source))[0])
     rows = None if found.tally is None else found.tally.n_rows
     said = {"output": output, "rows": rows, "warnings": found.warnings}
     warned = f"{len(found.warnings) or 'nothing'} to watch out for"

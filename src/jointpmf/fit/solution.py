@@ -301,16 +301,17 @@ class Solution:
         curve: Any = None,
         sample_weight: Any = None,
         uncertainty: Uncertainty | None = None,
+        title: str | None = None,
     ) -> None:
         """Write one HTML page on the fit that a colleague can read; any browser opens it.
 
-        What was fitted, the holes of the data, whether the fit converged and is unique, the worst
-        fitted marginals, the components in words, and what to watch out for.
+        What to watch out for, the components as a profile plot, in words and as a table, how well
+        the model fits, the variables and their holes, whether the fit is unique and converged.
 
         Parameters
         ----------
         path : path
-            Where to.
+            Where to; what ends with ``.md`` is Markdown, and with ``.json`` plain data.
         table : pandas, Polars or PyArrow table, array, or Codes, optional
             The rows that were fitted; without them, what needs them is left out.
         curve : RankCurve, optional
@@ -319,6 +320,8 @@ class Solution:
             What each row of the table counts for, as in the fit.
         uncertainty : Uncertainty, optional
             What `uncertainty` returned; bars and components then have 90 % intervals.
+        title : str, optional
+            What stands above it all; by default the name of the file.
 
         Examples
         --------
@@ -333,7 +336,7 @@ class Solution:
         """
         from jointpmf.show.report.page import write_report
 
-        write_report(path, self, table, curve, sample_weight, uncertainty)
+        write_report(path, self, table, curve, sample_weight, uncertainty, title)
 
     def uncertainty(
         self,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jointpmf.judge.rank_text import curve_sentences
 from jointpmf.judge.text import share_text
 from jointpmf.show.html import Html, element, escaped, html_table, joined
-from jointpmf.show.text import number_text
+from jointpmf.show.text import amount_text, number_text
 
 if TYPE_CHECKING:
     from jointpmf.judge.curve import RankCurve, RankScore
@@ -20,8 +20,11 @@ _MOST_BARS = 40
 """Bars of the smallest charts; where there are more levels, neighbours share a bar."""
 
 _CHART_WIDTH, _CHART_HEIGHT = 400, 180
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 26, 38
+_RIGHT, _TOP, _BOTTOM = 14, 26, 38
 """A chart and its margins, in units of the drawing, which are about pixels."""
+
+_DIGIT = 7.5
+"""Room for a character of a label, in the same units."""
 
 
 def bar(share: float, interval: tuple[float, float] | None = None) -> Html:
@@ -87,8 +90,8 @@ def stacked(
     for k, (share, text) in enumerate(zip(shares, texts, strict=True)):
         said = element("title", text)
         parts.append(
-            f'<rect x="{100 * begin:.5g}" width="{100 * share:.5g}" height="10" '
-            f'fill-opacity="{_tone(k, len(shares)):.2g}">{said}</rect>'
+            f'<rect x="{100 * begin:.4g}" width="{100 * share:.5g}" height="10" '
+            f'fill-opacity="{_tone(k, len(shares))}">{said}</rect>'
         )
         begin += share
     parts.append(_whiskers(ends, lanes=[5, 2, 8], cap=1.6))
@@ -107,15 +110,14 @@ def swatch(k: int, size: int) -> Html:
     False
     """
     return Html(
-        '<svg class="swatch" width="10" height="10" viewBox="0 0 10 10" aria-hidden="true">'
-        '<rect width="10" height="10" fill="currentColor" '
-        f'fill-opacity="{_tone(k, size):.2g}"/></svg>'
+        '<svg class="swatch" width="10" height="10" aria-hidden="true">'
+        f'<rect width="10" height="10" fill="currentColor" fill-opacity="{_tone(k, size)}"/></svg>'
     )
 
 
-def _tone(k: int, size: int) -> float:
-    """Return how dark a level is: the first one light, the last one full."""
-    return 0.2 + 0.8 * k / max(size - 1, 1)
+def _tone(k: int, size: int) -> str:
+    """Return how dark a level is, in few characters: the first one light, the last one full."""
+    return f"{0.2 + 0.8 * k / max(size - 1, 1):.2g}".lstrip("0")
 
 
 def bars(shares: Sequence[float]) -> Html:
@@ -179,8 +181,13 @@ class Chart:
             + "</svg>"
         )
 
+    @cached_property
+    def _left(self) -> float:
+        """Room for the longest number beside the y axis."""
+        return 14 + _DIGIT * max((len(label) for _, label in self.y_ticks), default=0)
+
     def _x(self, x: float) -> float:
-        return _LEFT + (_CHART_WIDTH - _LEFT - _RIGHT) * _part(x, *self._width)
+        return self._left + (_CHART_WIDTH - self._left - _RIGHT) * _part(x, *self._width)
 
     def _y(self, y: float) -> float:
         return _TOP + (_CHART_HEIGHT - _TOP - _BOTTOM) * (1 - _part(y, *self._height))
@@ -201,13 +208,13 @@ class Chart:
         for tick, label in self.y_ticks:
             y = self._y(tick)
             yield (
-                f'<path class="grid" d="M{_LEFT} {y:.1f}H{end}" stroke="currentColor" '
+                f'<path class="grid" d="M{self._left:g} {y:.1f}H{end}" stroke="currentColor" '
                 'stroke-opacity=".18"/>'
             )
-            yield _label(_LEFT - 6, y + 4, label, "end")
+            yield _label(self._left - 6, y + 4, label, "end")
         for tick, label in self.x_ticks:
             yield _label(self._x(tick), floor + 16, label, "middle")
-        yield _label(_LEFT, _TOP - 12, self.y_name, "start")
+        yield _label(self._left, _TOP - 12, self.y_name, "start")
         yield _label(end, _CHART_HEIGHT - 5, self.x_name, "end")
 
     def _error_bars(self) -> Iterable[str]:
@@ -286,7 +293,7 @@ def curve_html(curve: RankCurve) -> Html:
     """
     is_held_out = curve.criterion == "validation"
     name = "log-likelihood per held-out row" if is_held_out else curve.criterion_name
-    parts = [_table(curve, "held-out" if is_held_out else name, has_errors=is_held_out)]
+    parts = [_table(curve, "held-out" if is_held_out else name, is_held_out)]
     finite = [s for s in curve.scores if math.isfinite(s.score)]
     if len(finite) > 1:
         better = "higher" if is_held_out else "lower"
@@ -296,16 +303,16 @@ def curve_html(curve: RankCurve) -> Html:
     return joined(parts)
 
 
-def _table(curve: RankCurve, score_name: str, has_errors: bool) -> Html:
+def _table(curve: RankCurve, score_name: str, is_held_out: bool) -> Html:
     best = curve.rank if curve.has_best else None
     has_models = any(math.isfinite(s.smallest) for s in curve.scores)
-    headings = ["rank", score_name, *["± error"] * has_errors, "fitted", "gain", "parameters"]
+    headings = ["rank", score_name, *["± error"] * is_held_out, "fitted", "gain", "parameters"]
     headings += ["smallest", "entropy"] * has_models
     rows: list[list[Any]] = [
         [
             _marked(s.rank) if s.rank == best else s.rank,
-            _digits(s.score),
-            *[_digits(s.standard_error)] * has_errors,
+            _digits(s.score) if is_held_out else amount_text(s.score),
+            *[_digits(s.standard_error)] * is_held_out,
             _digits(s.log_likelihood),
             _digits(gain) if math.isfinite(gain) else "",
             f"{s.n_parameters:,}",

@@ -6,29 +6,18 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from jointpmf.domain import text_of
 from jointpmf.judge.summary import criterion_name
-from jointpmf.show.charts import Chart, bar, round_ticks
-from jointpmf.show.html import (
-    Html,
-    element,
-    facts,
-    html_table,
-    joined,
-    name_of,
-    paragraph,
-    scroller,
-)
+from jointpmf.show.charts import Chart, round_ticks
+from jointpmf.show.html import Html, element, facts, joined, paragraph
 from jointpmf.show.report.traits import has_traits
 from jointpmf.show.text import count_text, number_text, percent, whole_in
 from jointpmf.solvers.loop import Status
 
 if TYPE_CHECKING:
-    from jointpmf.domain import Domain
     from jointpmf.pmf import JointPMF
+    from jointpmf.show.report.cautions import Caution
     from jointpmf.show.report.findings import Findings
     from jointpmf.show.report.subject import Subject
-    from jointpmf.show.report.tally import Tally
     from jointpmf.solvers.loop import Step
 
 
@@ -48,10 +37,10 @@ def head(found: Findings, title: str) -> Iterator[Html]:
         _tile(n_variables, "variable"),
         _tile(pmf.rank, "component"),
     ]
-    care = "care" if found.warnings else None
+    care = "care" if found.cautions else None
     warned = element(
         "li",
-        element("b", len(found.warnings)),
+        element("b", len(found.cautions)),
         " ",
         element("span", "to watch out for"),
         class_=care,
@@ -74,15 +63,29 @@ def _tile(count: float, what: str) -> tuple[str, str]:
 
 def watch_out(found: Findings) -> Iterator[Html]:
     """Yield the section of warnings."""
-    if found.warnings:
-        yield element("ul", *(element("li", warning) for warning in found.warnings))
+    if found.cautions:
+        yield element("ul", *map(_caution, found.cautions))
     else:
         unseen = "" if found.tally else " The rows were not given, so they were not checked."
         yield paragraph(f"None of the checks on this page found anything to warn about.{unseen}")
 
 
-_MOST_NAMES = 40
-"""Variables that are named; the rest is counted."""
+_MOST_NAMES = 50
+"""Names that a warning lists when it is opened; the rest is counted."""
+
+
+def _caution(caution: Caution) -> Html:
+    """Return a warning as a line and advice; whom it concerns opens on a click."""
+    parts: list[object] = [element("b", f"{caution.text}.")]
+    if caution.advice:
+        parts += [" ", element("span", caution.advice)]
+    if caution.names:
+        listed = "; ".join(caution.names[:_MOST_NAMES])
+        rest = len(caution.names) - _MOST_NAMES
+        more = f"; and {rest:,} more" if rest > 0 else ""
+        names = element("p", element("bdi", joined([listed, more])))
+        parts.append(element("details", element("summary", "Which?"), names))
+    return element("li", *parts)
 
 
 _METHODS = {
@@ -123,10 +126,6 @@ def fitted(found: Findings) -> Iterator[Html]:
     if method is not None:
         pairs.append(("Method", _METHODS.get(method, method)))
     pairs.append(("Rank", f"{pmf.rank:,}, the number of components"))
-    names = joined([name_of(name) for name in pmf.domain.names[:_MOST_NAMES]], ", ")
-    rest = len(pmf.domain) - _MOST_NAMES
-    more = f" and {rest:,} more" if rest > 0 else ""
-    pairs.append(("Variables", joined([names, more])))
     for topic, text in about.items():
         is_said = topic in ("method", "rank", "status") or (topic == "loss" and text == method)
         if not is_said:
@@ -185,52 +184,6 @@ def _finite(text: str) -> str:
     return text if text.strip("+-").lower() not in ("nan", "inf") else number_text(float(text))
 
 
-_MOST_VARIABLES, _MOST_LEVELS = 40, 10
-"""Variables, and levels of each, that are listed."""
-
-
-def data(found: Findings) -> Iterator[Html]:
-    """Yield the section on the data: how many rows, and what is missing."""
-    tally, domain = found.tally, found.subject.pmf.domain
-    order = list(range(len(domain)))
-    if tally is None:
-        yield paragraph("The rows were not given to this report, so what is missing is not known.")
-    else:
-        holes = tally.n_rows * len(domain) - tally.n_observed
-        unknown = f", {tally.n_unknown:,} of them of unknown levels" if tally.n_unknown else ""
-        weighed = f" By their weights the rows count for {number_text(tally.weight)}."
-        yield paragraph(
-            f"{count_text(tally.n_rows, 'row')} of {count_text(len(domain), 'variable')}: "
-            f"{tally.n_observed:,} cells are observed, and {holes:,} are missing "
-            f"({percent(tally.share_missing)}{unknown}).{weighed if tally.is_weighted else ''}"
-        )
-        if len(domain) > _MOST_VARIABLES:
-            shares = tally.shares_missing
-            order.sort(key=lambda n: -shares[n])
-    yield scroller("Variables", _variables(domain, tally, order[:_MOST_VARIABLES]))
-    if len(domain) > _MOST_VARIABLES:
-        which = "the first" if tally is None else "those with most missing"
-        yield paragraph(
-            f"{_MOST_VARIABLES} of {len(domain):,} variables are listed, {which}.", note=True
-        )
-
-
-def _variables(domain: Domain, tally: Tally | None, order: Sequence[int]) -> Html:
-    shares = [] if tally is None else tally.shares_missing.tolist()
-    rows: list[list[object]] = []
-    for n in order:
-        variable = domain.variables[n]
-        missing = [joined([percent(shares[n]), bar(shares[n])])] if shares else []
-        texts = map(text_of, variable.levels[:_MOST_LEVELS])
-        more = variable.size - _MOST_LEVELS
-        rest = f" and {more:,} more" if more > 0 else ""
-        levels = joined([joined(map(name_of, texts), ", "), rest])
-        first = joined([name_of(variable.name), element("span", levels, class_="under")])
-        rows.append([first, f"{variable.size:,}", *missing])
-    headings = ["variable", "levels", *(["missing"] if shares else [])]
-    return html_table(headings, rows, numbers=range(1, len(headings)))
-
-
 _ZERO = 1e-20
 """Objectives that differ by less are equal: probabilities are then met to ten digits."""
 
@@ -253,14 +206,26 @@ def course(found: Findings) -> Iterator[Html]:
         yield paragraph(_averages(subject))
     elif subject.restarts:
         yield paragraph(_starts(subject))
-    if (chart := _history_chart(subject.history)) is not None:
+    if (chart := _held_out_chart(subject.history)) is not None:
         if subject.n_averaged > 1:
             yield paragraph("The course of one of them:", note=True)
         yield chart
-    elif not subject.history and subject.is_of_file:
+    elif subject.history:
+        yield paragraph(_fall(subject), note=True)
+    elif subject.is_of_file:
         yield paragraph("The course of the fit is not kept in a model's file.", note=True)
-    elif not subject.history:
+    else:
         yield paragraph("The course of the fit was not recorded.", note=True)
+
+
+def _fall(subject: Subject) -> str:
+    """Say how far the objective fell; a chart of it would show steps of its last digits."""
+    finite = [step for step in subject.history if math.isfinite(step.objective)]
+    count = count_text(subject.history[-1].iteration, "iteration")
+    if not finite:
+        return f"In {count} the objective was never finite."
+    first, last = (number_text(one.objective, 6) for one in (finite[0], finite[-1]))
+    return f"In {count} the objective went from {first} to {last}."
 
 
 def _averages(subject: Subject) -> str:
@@ -282,50 +247,29 @@ def _starts(subject: Subject) -> str:
     return f"{made}; {alike:,} of them reached the lowest objective, {number_text(lowest, 6)}."
 
 
-def _history_chart(history: Sequence[Step]) -> Html | None:
-    """Return a chart of the held-out objective, or of how far the objective still had to fall."""
+def _held_out_chart(history: Sequence[Step]) -> Html | None:
+    """Return a chart of the objective of what was held out, if it was watched."""
     held_out = [(s.iteration, s.validation) for s in history if s.validation is not None]
-    lines = [(float(x), y) for x, y in held_out if math.isfinite(y)]
-    if len(lines) >= _FEWEST_POINTS:
-        best = min(lines, key=lambda point: point[1])
-        return _line_chart(
-            lines, "objective of the held-out part, lower is better", best=lines.index(best)
-        )
-    finite = [(s.iteration, s.objective) for s in history if math.isfinite(s.objective)]
-    lowest = min((objective for _, objective in finite), default=math.inf)
-    gaps = [(float(x), math.log10(y - lowest)) for x, y in finite if y > lowest]
-    if len(gaps) < _FEWEST_POINTS:
+    points = [(float(x), y) for x, y in held_out if math.isfinite(y)]
+    if len(points) < _FEWEST_POINTS:
         return None
-    return _line_chart(gaps, "objective above its lowest value", is_log=True)
-
-
-def _line_chart(
-    points: Sequence[tuple[float, float]],
-    name: str,
-    *,
-    is_log: bool = False,
-    best: int | None = None,
-) -> Html:
+    best = min(range(len(points)), key=lambda k: points[k][1])
     every = math.ceil(len(points) / _MOST_POINTS)
     kept = [k for k in range(len(points)) if k % every == 0 or k in (best, len(points) - 1)]
     drawn = [points[k] for k in kept]
-    xs, ys = zip(*drawn, strict=True)
-    if is_log:
-        first, last = math.floor(min(ys)), math.ceil(max(ys))
-        step = max(math.ceil((last - first) / 4), 1)
-        y_ticks = [(float(k), f"1e{k}" if k else "1") for k in range(last, first - 1, -step)]
-    else:
-        y_ticks = [(tick, number_text(tick, 6)) for tick in round_ticks(min(ys), max(ys))]
-    begin, end = (number_text(10**y if is_log else y, 3) for y in (ys[0], ys[-1]))
-    x_ticks = [t for t in round_ticks(xs[0], xs[-1]) if t.is_integer()]
+    (first, begin), (last, end) = drawn[0], drawn[-1]
+    heights = [y for _, y in drawn]
+    name = "objective of the held-out part, lower is better"
+    ticks = round_ticks(min(heights), max(heights))
     return Chart(
-        text=f"{name}: {begin} at iteration {xs[0]:.0f}, {end} at iteration {xs[-1]:.0f}",
+        text=f"{name}: {number_text(begin, 3)} at iteration {first:.0f}, {number_text(end, 3)} at "
+        f"iteration {last:.0f}",
         points=drawn,
         x_name="iteration",
         y_name=name,
-        x_ticks=[(tick, f"{tick:,.0f}") for tick in x_ticks],
-        y_ticks=y_ticks,
-        marked=None if best is None else kept.index(best),
+        x_ticks=[(tick, f"{tick:,.0f}") for tick in round_ticks(first, last) if tick.is_integer()],
+        y_ticks=[(tick, number_text(tick, 6)) for tick in ticks],
+        marked=kept.index(best),
     ).svg()
 
 

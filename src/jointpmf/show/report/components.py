@@ -1,4 +1,4 @@
-"""The components in words, and how many there should be."""
+"""The components: their profile plot, words for each, and how many there should be."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from jointpmf.domain import text_of
 from jointpmf.show.charts import bar, curve_html
 from jointpmf.show.html import Html, element, joined, name_of, paragraph, scroller
 from jointpmf.show.intervals import error_text, size_intervals
+from jointpmf.show.report.profile_plot import profile_plot
+from jointpmf.show.report.profiles import numbers
 from jointpmf.show.text import count_text, percent
 
 if TYPE_CHECKING:
@@ -29,7 +31,11 @@ def components(found: Findings) -> Iterator[Html]:
     pmf = found.subject.pmf
     if pmf.rank == 1:
         yield paragraph("The only component: every variable has the same distribution in all rows.")
+        yield from numbers(found)
         return
+    is_single = found.subject.n_averaged == 1  # each fit of an average has its own components
+    if is_single:
+        yield from profile_plot(pmf, found.uncertainty)
     order = sorted(range(pmf.rank), key=lambda f: -pmf.weights[f])[:_MOST_COMPONENTS]
     yield paragraph(
         "What sets each component apart from all rows. The share among all rows is in brackets."
@@ -53,6 +59,8 @@ def components(found: Findings) -> Iterator[Html]:
             "also called entropy R²: 1 is certain, 0 not at all).",
             note=True,
         )
+    if is_single:
+        yield from numbers(found)
 
 
 def _heading(pmf: JointPMF, f: int) -> Html:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jointpmf.judge.goodness import Goodness
     from jointpmf.judge.identifiability import Identifiability
     from jointpmf.judge.uncertainty import Uncertainty
+    from jointpmf.show.report.cautions import Caution
     from jointpmf.show.report.comparison import Budget, Comparison
 
 _MOST_PARAMETERS = 1500
@@ -45,9 +46,14 @@ class Findings:
     uncertainty: Uncertainty | None = None
 
     @cached_property
+    def cautions(self) -> list[Caution]:
+        """What to be wary of."""
+        return list(cautions(self))
+
+    @property
     def warnings(self) -> list[str]:
         """What to be wary of, as sentences."""
-        return list(cautions(self))
+        return list(map(str, self.cautions))
 
     @property
     def n_fitted(self) -> float | None:

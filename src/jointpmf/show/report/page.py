@@ -6,6 +6,7 @@ counts and shares only.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
@@ -16,13 +17,16 @@ from jointpmf.errors import JointPMFError, shown
 from jointpmf.output import atomic_output, checked_path
 from jointpmf.show.html import Html, element, joined, page
 from jointpmf.show.intervals import checked_uncertainty
-from jointpmf.show.report.cards import course, data, fitted, head, uniqueness, watch_out
+from jointpmf.show.report.cards import course, fitted, head, uniqueness, watch_out
 from jointpmf.show.report.components import components, ranks
+from jointpmf.show.report.facts import report_facts
 from jointpmf.show.report.findings import findings_in_memory
+from jointpmf.show.report.markdown import report_markdown
 from jointpmf.show.report.profiles import profiles
 from jointpmf.show.report.quality import quality
 from jointpmf.show.report.sureness import sureness
 from jointpmf.show.report.traits import has_traits, traits
+from jointpmf.show.report.variables import data
 
 if TYPE_CHECKING:
     from jointpmf.fit.solution import Solution
@@ -39,9 +43,12 @@ def write_report(
     curve: RankCurve | None = None,
     sample_weight: Any = None,
     uncertainty: Uncertainty | None = None,
+    title: str | None = None,
 ) -> None:
     """Write the report on a fit, see `Solution.report`; the file appears whole or not at all."""
-    title = Path(checked_path(path)).stem
+    name = checked_path(path)
+    if title is not None and not isinstance(title, str):
+        raise JointPMFError(f"the title must be text, not {shown(title)}")
     if curve is not None:
         _check_curve(curve)
     if table is None and sample_weight is not None:
@@ -49,7 +56,7 @@ def write_report(
     if uncertainty is not None:
         checked_uncertainty(uncertainty, solution.pmf)
     found = findings_in_memory(solution, table, curve, sample_weight, uncertainty)
-    content = report_bytes(found, title)
+    content = content_for(str(name), found, title or Path(name).stem)
     with atomic_output(path) as file:
         file.write(content)
 
@@ -63,29 +70,37 @@ def _check_curve(curve: Any) -> None:
         raise JointPMFError("the curve has no ranks to report on")
 
 
+def content_for(path: str, found: Findings, title: str) -> bytes:
+    """Return the report as the ending of its file's name asks for: HTML, Markdown or JSON."""
+    ending = Path(path).suffix.lower()
+    if ending not in (".json", ".md"):
+        return report_bytes(found, title)
+    facts = report_facts(found, title)
+    if ending == ".md":
+        return report_markdown(facts).encode()
+    return (json.dumps(facts, ensure_ascii=False, allow_nan=False, indent=1) + "\n").encode()
+
+
 def report_bytes(found: Findings, title: str) -> bytes:
     """Return the page as it is written to a file."""
-    if not len(found.subject.pmf.domain):
-        raise JointPMFError("there is nothing to report on a model without variables")
     style = files("jointpmf.show.report").joinpath("report.css").read_text(encoding="utf-8")
     return page(title, style, body(found, title))
 
 
 def body(found: Findings, title: str) -> Html:
     """Return all that stands on the page."""
-    what, kind = ("What", "care") if found.warnings else ("Nothing", "fine")
+    what, kind = ("What", "care") if found.cautions else ("Nothing", "fine")
     sections = [
-        _section(f"{what} to watch out for", watch_out(found), kind),
-        _section("What was fitted", fitted(found)),
-        _section("The data", data(found)),
-        _section("Did the fit converge?", course(found)),
-        _section("Is it the only such model?", uniqueness(found)),
+        _section(f"{what} to watch out for", watch_out(found), kind, is_open=True),
+        *_inside(found),
         _section("How well does it fit?", quality(found)),
         *_sureness(found),
-        *_inside(found),
+        *([] if found.curve is None else [_section(_RANKS, ranks(found, found.curve))]),
+        _section("The variables", data(found)),
+        _section("Is it the only such model?", uniqueness(found)),
+        _section("Did the fit converge?", course(found)),
+        _section("What was fitted", fitted(found)),
     ]
-    if found.curve is not None:
-        sections.append(_section("How many components?", ranks(found, found.curve)))
     parts = [
         element("header", *head(found, title)),
         element("main", *sections),
@@ -94,13 +109,16 @@ def body(found: Findings, title: str) -> Html:
     return joined(parts, "\n")
 
 
+_RANKS = "How many components?"
+
+
 def _inside(found: Findings) -> list[Html]:
     """Return what the model is made of: traits, or components to be read one by one."""
     if has_traits(found.subject.pmf):
-        return [_section("The traits", traits(found))]
+        return [_section("The traits", traits(found), is_open=True)]
     return [
-        _section("The components in words", components(found)),
-        _section("The components in numbers", profiles(found)),
+        _section("The components", components(found), is_open=True),
+        _section("The components, level by level", profiles(found)),
     ]
 
 
@@ -110,5 +128,10 @@ def _sureness(found: Findings) -> list[Html]:
     return [_section("How sure is it?", sureness(found.uncertainty))]
 
 
-def _section(heading: str, content: Iterable[Html], kind: str | None = None) -> Html:
-    return element("section", element("h2", heading), *content, class_=kind)
+def _section(
+    heading: str, content: Iterable[Html], kind: str | None = None, is_open: bool = False
+) -> Html:
+    """Return a section; on a small screen a box beside its heading folds it, without a script."""
+    box = Html(f'<input type="checkbox" class="fold"{" checked" * is_open}/>')
+    title = element("h2", element("label", box, heading))
+    return element("section", title, *content, class_=kind)

@@ -1,4 +1,4 @@
-"""The components in numbers: criteria, sizes, and the profile of each as pictures and a table."""
+"""The components in numbers: sizes, and the profile of each as pictures and a table."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import numpy as np
 
 from jointpmf.domain import text_of
 from jointpmf.judge.information import component_information
-from jointpmf.judge.summary import criterion_name, information_criteria
 from jointpmf.judge.text import shares_text
 from jointpmf.show.charts import stacked, swatch
 from jointpmf.show.html import (
     Html,
     element,
-    facts,
     html_table,
     joined,
     name_of,
@@ -30,7 +28,7 @@ from jointpmf.show.intervals import (
     profile_intervals,
     size_intervals,
 )
-from jointpmf.show.text import amount_text, count_text, percent, range_text, shortened
+from jointpmf.show.text import count_text, percent, range_text, shortened
 
 if TYPE_CHECKING:
     from jointpmf.domain import Variable
@@ -44,46 +42,37 @@ _MOST_VARIABLES, _MOST_COMPONENTS, _MOST_NAMED = 40, 12, 8
 _MOST_PARTS = 6000
 """Parts of bars on a page: more would make its file larger than it is worth."""
 
-_SHORT, _MOST_CELLS = 40, 20_000
+_SHORT, _MOST_CELLS = 80, 20_000
 """Lines of a table that is open when the page is, and numbers of the largest table."""
 
 
 def profiles(found: Findings) -> Iterator[Html]:
-    """Yield the section on the sizes and profiles of the components (latent classes)."""
-    pmf = found.subject.pmf
+    """Yield the section on the profiles of the components (latent classes), level by level."""
     if found.subject.n_averaged > 1:
         yield paragraph(
             f"Not shown for an average of {found.subject.n_averaged:,} fits: each has its own "
             "components."
         )
         return
-    if criteria := list(_criteria(found)):
-        yield facts(criteria)
-        yield paragraph("Of the criteria, smaller is better.", note=True)
-    drawn = np.sort(np.argsort(-pmf.weights, kind="stable")[:_MOST_COMPONENTS])
-    yield scroller("Sizes of the components", _sizes(found, drawn))
+    yield from _pictures(found, _drawn(found.subject.pmf))
+
+
+def _drawn(pmf: JointPMF) -> np.ndarray:
+    """Return the largest components, in their order."""
+    return np.sort(np.argsort(-pmf.weights, kind="stable")[:_MOST_COMPONENTS])
+
+
+def numbers(found: Findings) -> Iterator[Html]:
+    """Yield the sizes of the components, and the table of all their profiles."""
+    pmf = found.subject.pmf
+    yield scroller("Sizes of the components", _sizes(found, _drawn(pmf)))
     if found.tally is not None:
         yield paragraph(
             "The weight is that of the model. By posterior: the mean over rows of how likely the "
             "component is. By most likely: the share of rows whose most likely component it is.",
             note=True,
         )
-    yield from _pictures(found, drawn)
     yield _whole_table(pmf, found.uncertainty)
-
-
-def _criteria(found: Findings) -> Iterator[tuple[object, object]]:
-    """Yield what is known of the likelihood of the rows, if all of them are possible."""
-    tally = found.tally
-    if tally is None or tally.n_impossible or not tally.weight:
-        return
-    yield "Log-likelihood", amount_text(tally.log_likelihood)
-    yield "Free parameters", f"{found.n_parameters:,}"
-    criteria = information_criteria(tally.log_likelihood, found.n_parameters, tally.weight)
-    for name, criterion in criteria.items():
-        yield criterion_name(name), amount_text(criterion)
-    if tally.sharpness is not None:
-        yield "Relative entropy (entropy R²)", f"{tally.sharpness:.3f}"
 
 
 def _sizes(found: Findings, drawn: np.ndarray) -> Html:

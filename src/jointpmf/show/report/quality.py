@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jointpmf.domain import text_of
+from jointpmf.judge.summary import criterion_name, information_criteria
 from jointpmf.show.html import (
     Html,
     element,
@@ -31,6 +32,9 @@ _WORST = 10
 def quality(found: Findings) -> Iterator[Html]:
     """Yield the section on how well the model fits."""
     tally = found.tally
+    if known := list(_likelihood(found)):
+        yield facts(known)
+        yield paragraph("Of the information criteria, smaller is better.", note=True)
     if tally is not None and (typical := tally.typical_probability) is not None:
         by_model, alone = typical
         yield paragraph(
@@ -55,6 +59,28 @@ def quality(found: Findings) -> Iterator[Html]:
             f"By chance: the mean distance of as many rows drawn from the model itself.{order}",
             note=True,
         )
+
+
+def _likelihood(found: Findings) -> Iterator[tuple[object, object]]:
+    """Yield what is known of the likelihood of the rows, if all of them are possible."""
+    tally = found.tally
+    if tally is None or tally.n_impossible or not tally.weight:
+        return
+    yield "Log-likelihood", amount_text(tally.log_likelihood)
+    if known := criteria(found):
+        yield "Free parameters", f"{found.n_parameters:,}"
+        for name, criterion in known.items():
+            yield criterion_name(name), amount_text(criterion)
+    if found.subject.has_components and tally.sharpness is not None:
+        yield "Relative entropy (entropy R²)", f"{tally.sharpness:.3f}"
+
+
+def criteria(found: Findings) -> dict[str, float]:
+    """Return the criteria, where all rows are possible and the parameters can be counted."""
+    tally = found.tally
+    if tally is None or tally.n_impossible or not tally.weight or not found.subject.has_components:
+        return {}
+    return information_criteria(tally.log_likelihood, found.n_parameters, tally.weight)
 
 
 _MEANING = (

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jointpmf.errors import JointPMFError
 from jointpmf.pmf import JointPMF
+from jointpmf.show.report.traits import has_traits
 from jointpmf.show.text import whole_in
 from jointpmf.solvers.loop import Status
 
@@ -35,6 +37,10 @@ class Subject:
     """How many fits the model is the average of; 1 if it is a single fit."""
     is_of_file: bool = False
     """Whether all that is known of the fit comes from a model file."""
+
+    def __post_init__(self) -> None:
+        if not len(self.pmf.domain):
+            raise JointPMFError("there is nothing to report on a model without variables")
 
     @classmethod
     def of_solution(cls, solution: Solution) -> Subject:
@@ -74,6 +80,11 @@ class Subject:
         n_averaged = max(whole_in(found.about.get("averaged", "")) or 1, 1)
         pmf = JointPMF(*found.model)
         return cls(pmf, found.about, status, n_averaged=n_averaged, is_of_file=True)
+
+    @property
+    def has_components(self) -> bool:
+        """Whether the components are to be read one by one, and their parameters counted."""
+        return self.n_averaged == 1 and not has_traits(self.pmf)
 
     @property
     def is_by_rows(self) -> bool:
