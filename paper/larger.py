@@ -40,9 +40,9 @@ each user of Jester it is 4 % ahead of BMF and level with neighbours of items, w
 rating of a row a weight of its own. What is left there is the number of points. Twelve traits are
 known so well from 51 ratings that 8,192 points lie too far apart: in 1,500 rows the same
 coefficients have an RMSE of 4.105 at 2,048 points, 4.091 at 8,192, 4.072 at 32,768, 4.064 at
-131,072 and 4.053 with the exact posterior of each row, which is no longer a finite mixture. Steps at
-the final points, free weights and columns that may leave the traits make it worse (4.115, 4.118 and
-4.167 from 4.105, in 5,000 rows)."""
+131,072 and 4.053 with the exact posterior of each row, which is no longer a finite mixture.
+Steps at the final points, free weights and columns that may leave the traits make it worse
+(4.115, 4.118 and 4.167 from 4.105, in 5,000 rows)."""
 
 
 def surprising(model: Any, split: Split) -> list[Tried]:
