@@ -94,9 +94,10 @@ class RowQueries(ABC):
         n = self.domain.index(target)
         posterior = self._responsibilities(self._codes(rows), n)
         mixed = np.empty((len(posterior), self.domain.sizes[n]))
+        factor = np.array(self.factors[n], order="C")
         run_all(
             [
-                partial(mix_rows, posterior, self.factors[n], *ends, mixed)
+                partial(mix_rows, posterior, factor, *ends, mixed)
                 for ends in row_blocks(len(posterior))
             ]
         )

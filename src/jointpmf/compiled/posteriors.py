@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from jointpmf.compiled.jit import compiled
+from jointpmf.compiled.jit import compiled, inner
 from jointpmf.compiled.loops import add_row, multiply_long_row, multiply_row
 from jointpmf.compiled.panels import aligned_zeros, padded_width
 
@@ -114,7 +114,7 @@ def e_step(
                     add_row(counts, prior, products, k, scale, first, cells, start, stop, lanes)
 
 
-@compiled
+@inner
 def _align(products, exponents):
     """Give all products the largest exponent; return their sum and that exponent."""
     top = _IMPOSSIBLE
@@ -129,7 +129,7 @@ def _align(products, exponents):
     return total, top
 
 
-@compiled
+@inner
 def _normalise(products, totals, posterior):
     """Set posterior[k] to products[k] / totals[k], without the columns that are padding."""
     for k in range(len(posterior)):

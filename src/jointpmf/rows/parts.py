@@ -214,7 +214,7 @@ class DrawSample:
             generator = np.random.default_rng((self.seed, part.index))
             weights = generator.poisson(self.rate * weights).astype(np.float64)
         drawn = np.flatnonzero(weights)
-        return Sample(part.rows.columns[:, drawn], weights[drawn])
+        return Sample(np.take(part.rows.columns, drawn, axis=1), weights[drawn])
 
 
 @dataclass(frozen=True)

@@ -263,7 +263,8 @@ class ColumnRows(_Weighted):
 
     def taken(self, which: np.ndarray) -> Rows:
         """Return some of the rows, with their cells listed."""
-        return Rows.of_columns(self.domain, self.columns[:, which], self.weights[which])
+        columns = np.take(self.columns, which, axis=1)
+        return Rows.of_columns(self.domain, columns, self.weights[which])
 
 
 TableRows = Rows | ColumnRows
@@ -311,11 +312,11 @@ def kinds_of_rows(codes: Codes, sample_weight: np.ndarray | None) -> Kinds:
     weights = np.ones(codes.n_rows) if sample_weight is None else sample_weight
     observed = n_observed(codes.columns) > 0
     used = np.flatnonzero(observed & (weights > _NEGLIGIBLE * weights.sum()))
-    columns = codes.columns if len(used) == codes.n_rows else codes.columns[:, used]
+    columns = codes.columns if len(used) == codes.n_rows else np.take(codes.columns, used, axis=1)
     firsts, inverse = _distinct(columns, codes.domain.sizes)
     sums = np.bincount(inverse, weights=weights[used], minlength=len(firsts))
     n_empty = int(codes.n_rows - observed.sum())
-    return Kinds(columns[:, firsts], sums, n_empty, used, inverse)
+    return Kinds(np.take(columns, firsts, axis=1), sums, n_empty, used, inverse)
 
 
 def _distinct(columns: np.ndarray, sizes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

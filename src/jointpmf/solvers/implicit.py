@@ -427,7 +427,7 @@ def _patterns(rows: ColumnRows) -> tuple[np.ndarray, np.ndarray]:
     keys = np.ascontiguousarray(bits.T).view(np.dtype((np.void, len(bits))))[:, 0]
     _, firsts, inverse = np.unique(keys, return_index=True, return_inverse=True)
     weights = np.bincount(inverse, rows.weights, minlength=len(firsts))
-    patterns = columns[:, firsts]
+    patterns = np.take(columns, firsts, axis=1)
     return np.minimum(patterns, 0, out=patterns).astype(np.int8, copy=False), weights
 
 
@@ -438,7 +438,7 @@ def _some_patterns(
     drawn = np.random.default_rng(0).choice(len(weights), size, p=weights / weights.sum())
     some, counts = np.unique(drawn, return_counts=True)
     shares = counts * (weights.sum() / size)
-    return np.ascontiguousarray(columns[:, some]), np.arange(len(columns) + 1), shares
+    return np.take(columns, some, axis=1), np.arange(len(columns) + 1), shares
 
 
 def _mean_count(rows: ColumnRows, order: int) -> float:
