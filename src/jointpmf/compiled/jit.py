@@ -21,7 +21,7 @@ They release the GIL. "contract" lets a product and a sum become one instruction
 be reordered, so the same machine gives the same bits.
 """
 
-inner = njit(no_cpython_wrapper=True, **_OPTIONS)
+inner = njit(**{**_OPTIONS, "no_cpython_wrapper": True})
 """The decorator of those that only compiled functions call: nothing is compiled that unpacks
 Python's objects for them."""
 
