@@ -67,14 +67,11 @@ paper-quick: .venv/paper
 bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.compiled
 	$(BIN)/python -m benchmarks.large_rank
-	$(BIN)/python -m benchmarks.sweep
 	$(BIN)/python -m benchmarks.encoding
-	$(BIN)/python -m benchmarks.counting
 	$(BIN)/python -m benchmarks.many_rows
-	$(BIN)/python -m benchmarks.sampling
 	$(BIN)/python -m benchmarks.population
 	$(BIN)/python -m benchmarks.exact
-	JOINTPMF_PEERS=.venv-peers/bin/python $(BIN)/python -m benchmarks.likelihood
+	JOINTPMF_PEERS=.venv-peers/bin/python $(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.latent_class
 	JOINTPMF_PEERS=.venv-peers/bin/python $(BIN)/python -m benchmarks.standard_errors
 	$(BIN)/python -m benchmarks.starts
@@ -84,7 +81,6 @@ bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.density
 	$(BIN)/python -m benchmarks.estimation
 	JOINTPMF_PEERS=.venv-peers/bin/python $(BIN)/python -m benchmarks.tables
-	$(BIN)/python -m benchmarks.conditional
 	$(BIN)/python -m benchmarks.imputation
 	$(BIN)/python -m benchmarks.imputation_draws
 	$(BIN)/python -m benchmarks.classification

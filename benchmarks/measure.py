@@ -44,8 +44,16 @@ def page_table(head: Sequence[str], rows: Sequence[str]) -> list[str]:
     return ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1), *rows]
 
 
-def print_lines(title: str, lines: list[tuple[str, str, str, str]]) -> None:
-    """Print (what, measured, the machine's or the reference's own figure, bound) as a table."""
+Line = tuple[str, str, str, str]
+"""What, measured, the machine's or the reference's own figure, bound."""
+
+printed: list[tuple[str, list[Line]]] = []
+"""The titles and lines that this process has printed."""
+
+
+def print_lines(title: str, lines: list[Line]) -> None:
+    """Print lines as a table."""
+    printed.append((title, lines))
     table = Table("what", "measured", "beside it", "asked", title=title, title_justify="left")
     for line in lines:
         table.add_row(*line)

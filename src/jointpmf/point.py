@@ -21,6 +21,10 @@ class Point:
     made_of: dict[str, np.ndarray] | None = None
     """What the factors were computed from, by name, where they are a function of something."""
 
+    def __post_init__(self) -> None:
+        """Have rows of levels one after the other, so that each loop is compiled once."""
+        self.factors = np.ascontiguousarray(self.factors)
+
     @classmethod
     def of_pmf(cls, pmf: JointPMF) -> Point:
         """Return the point at which a joint PMF lies."""

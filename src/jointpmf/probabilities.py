@@ -65,12 +65,14 @@ def drawn_codes(
     weights: np.ndarray, factors: Sequence[np.ndarray], n: int, generator: np.random.Generator
 ) -> np.ndarray:
     """Return n rows of codes drawn from a model: a component, then a level of each variable."""
-    components, zeros = np.empty(n, np.int64), np.zeros(n, np.int64)
-    draw_levels(cumulative(weights[:, None]), zeros, generator.random(n), components)
-    array = np.empty((n, len(factors)), np.int32, order="F")
+    array = np.empty((n, len(factors) + 1), np.int32, order="F")
+    components = array[:, -1]
+    draw_levels(
+        cumulative(weights[:, None]), np.zeros(n, np.int32), generator.random(n), components
+    )
     for v, factor in enumerate(factors):
         draw_levels(cumulative(factor), components, generator.random(n), array[:, v])
-    return array
+    return array[:, :-1]
 
 
 def multiplied_out(weights: np.ndarray, factors: Sequence[np.ndarray]) -> np.ndarray:

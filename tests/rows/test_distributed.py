@@ -5,6 +5,7 @@ import shutil
 import signal
 import sys
 import threading
+from pathlib import Path
 
 import dask
 import dask.dataframe as dd
@@ -522,3 +523,17 @@ class TestFaults:
         frame = spark.range(4).mapInArrow(dies, "id long")
         with pytest.raises(jp.JointPMFError, match=r"while finding the levels.*smaller partitions"):
             jp.fit_rows(frame, 3)
+
+    @needs_java
+    def test_parts_that_are_not_where_spark_looks_are_made_again(self, spark):
+        frame = spark.createDataFrame([(k % 3, k % 2) for k in range(40)], ["a", "b"])
+        here = Path(spark.sparkContext._jvm.org.apache.spark.SparkFiles.getRootDirectory())
+        with distributed_rows(frame) as rows:
+            before = rows.marginals(2)[0].table
+            folders = list(here.glob("jointpmf-*"))
+            for folder in folders:
+                shutil.rmtree(folder)
+            assert folders
+            assert np.array_equal(rows.marginals(2)[0].table, before)
+            assert list(here.glob("jointpmf-*/*"))
+        assert not list(here.glob("jointpmf-*"))

@@ -4,6 +4,12 @@ Run by `make test` before the tests; what is compiled is kept in NUMBA_CACHE_DIR
 missing here is compiled by the first test that needs it.
 """
 
+import re
+import sys
+
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
 import jointpmf as jp
 
 
@@ -24,6 +30,37 @@ def compile_loops():
         jp.fit_marginals(truth.marginals(3), 3, random_state=0, max_iter=20, **options)
     jp.fit_rows(codes, 3, objective="marginals", random_state=0, max_iter=20)
     jp.identifiability(truth.marginals(3), 3)
+    truth.population(200, truth.marginals(2), random_state=0)
+    ask_in_all_layouts(truth, codes)
+
+
+def ask_in_all_layouts(pmf, codes):
+    """Ask for the same with arrays that lie differently in memory, or are of other types."""
+    for order in "CF":
+        factors = [np.array(factor, order=order) for factor in pmf.factors]
+        same = jp.JointPMF(pmf.domain, pmf.weights, factors)
+        jp.fit_rows(codes, 3, random_state=0, max_iter=5, search=jp.Search(start=same))
+        jp.fit_marginals(same.marginals(3), 3, max_iter=5, search=jp.Search(start=same))
+        for kind in (np.int8, np.int32, np.int64):
+            array = np.array(codes.array, kind, order=order)
+            same.predict_proba(array, "x1")
+            same.log_probability(jp.Codes(pmf.domain, array))
+            jp.fit_rows(jp.Codes(pmf.domain, array), 3, random_state=0, max_iter=5)
+
+
+def signatures():
+    """Return the signatures of all compiled functions, by name; those of all widths are one."""
+    found = {}
+    for name, module in list(sys.modules.items()):
+        if name.startswith("jointpmf.compiled."):
+            for kind in vars(module).values():
+                if isinstance(kind, Dispatcher) and kind.signatures:
+                    texts = (
+                        re.sub(r"UniTuple\((int64|bool), \d+\)", "lanes", str(s))
+                        for s in kind.signatures
+                    )
+                    found[kind.__name__] = sorted(set(texts))
+    return found
 
 
 if __name__ == "__main__":

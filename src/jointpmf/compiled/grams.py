@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jointpmf.compiled.jit import compiled
+from jointpmf.compiled.jit import compiled, inner
 
 
 @compiled
@@ -86,14 +86,14 @@ def pair_grams(grams, subsets, ptr, subset_weights):
     return pairs, whole
 
 
-@compiled
+@inner
 def _multiply_onto(matrix, out):
     for f in range(out.shape[0]):
         for g in range(out.shape[1]):
             out[f, g] *= matrix[f, g]
 
 
-@compiled
+@inner
 def _add_onto(matrix, out):
     for f in range(out.shape[0]):
         for g in range(out.shape[1]):
@@ -181,20 +181,3 @@ def implicit_product(weights, factors, weight_change, factor_change, offsets, ot
                     total += change * others[n, f, g] + weights[g] * factors[i, g] * moved[n, f, g]
                 out[i, f] = weights[f] * total
     return out
-
-
-@compiled
-def reduce_to_tangent(matrix, moved, pivots):
-    """Return ZᵀMZ, where column k of Z moves mass from parameter pivots[k] to moved[k]."""
-    size = len(moved)
-    reduced = np.empty((size, size))
-    for a in range(size):
-        row, pivot = moved[a], pivots[a]
-        for b in range(size):
-            reduced[a, b] = (
-                matrix[row, moved[b]]
-                - matrix[pivot, moved[b]]
-                - matrix[row, pivots[b]]
-                + matrix[pivot, pivots[b]]
-            )
-    return reduced

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from numba import njit
 
-compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-"""The decorator of all compiled functions.
+_OPTIONS: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract"},
+    "no_cfunc_wrapper": True,  # what C would call, which nobody does
+}
+
+compiled = njit(**_OPTIONS)
+"""The decorator of the compiled functions that Python calls.
 
 They release the GIL. "contract" lets a product and a sum become one instruction; nothing else may
 be reordered, so the same machine gives the same bits.
 """
+
+inner = njit(**{**_OPTIONS, "no_cpython_wrapper": True})
+"""The decorator of those that only compiled functions call: nothing is compiled that unpacks
+Python's objects for them."""
+
+once = njit(inline="always", **_OPTIONS)
+"""The decorator of those that one place calls: they are compiled as a part of it, not before."""
 
 LANES = 4
 """Doubles in one vector register of the machines we know; ranks are padded to a multiple."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jointpmf.compiled.jit import compiled
+from jointpmf.compiled.jit import compiled, inner, once
 from jointpmf.compiled.loops import add_sparse_row
 
 # Groups are passed as a plain tuple (variables, ptr, starts), which numba dispatches fastest:
@@ -34,7 +34,7 @@ def khatri_rao(factors, offsets, groups, chosen, out):
             cells *= len(factor)
 
 
-@compiled
+@once
 def _multiply_rows(left, right, out):
     for f in range(len(out)):
         out[f] = left[f] * right[f]
@@ -55,7 +55,7 @@ def factor_cross(
     return cross
 
 
-@compiled
+@inner
 def _contract_groups(sums, groups, chosen, factors, offsets, n, out):
     """Add to `out` the chosen groups' sums with all variables but n summed out."""
     variables, ptr, starts = groups
@@ -73,7 +73,7 @@ def _contract_groups(sums, groups, chosen, factors, offsets, n, out):
             _contract_many(cells, factors, offsets, members, n, out)
 
 
-@compiled
+@once
 def _contract_pair(cells, factors, offsets, members, n, out):
     first, second = members
     other = second if n == first else first
@@ -90,7 +90,7 @@ def _contract_pair(cells, factors, offsets, members, n, out):
                     out[j, f] += cells[cell, f] * factor[i, f]
 
 
-@compiled
+@once
 def _contract_many(cells, factors, offsets, members, n, out):
     product = np.empty(out.shape[1])
     for cell in range(len(cells)):
@@ -127,7 +127,7 @@ def weight_cross(tail_sums, tail_joint, rank):
 # head rows first[r]:last[r], whose weights begin at weights[weight_starts[r]].
 
 
-@compiled
+@inner
 def _table_of_run(stack, r, tails):
     """Return run r as (matrix, its head rows' weights, first head row, first and last tail row)."""
     cells, starts, first, last, run_tails, weight_starts, weights = stack
@@ -164,7 +164,7 @@ def stack_transposed_times(stack, run, end_run, tails, head_joint, out):
                 out[begin + cell, f] += product[cell, f]
 
 
-@compiled
+@inner
 def _weighted_heads(head_joint, first, n_rows, component_weights):
     left = np.zeros((n_rows, head_joint.shape[1]))
     for row in range(n_rows):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import frexp
 
-from jointpmf.compiled.jit import compiled
+from jointpmf.compiled.jit import inner
 
 
 def multiply_row(out, row, factors, prior, first, cells, begin, end, lanes):
@@ -40,7 +40,7 @@ def multiply_long_row(out, exponents, row, factors, prior, first, cells, begin, 
         _set_powers_aside(products, powers)
 
 
-@compiled
+@inner
 def _set_powers_aside(products, powers):
     """Leave products in [1, 2), or zero, and add the powers of two to those set aside before."""
     for f in range(len(products)):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from jointpmf.compiled.jit import compiled
+from jointpmf.compiled.jit import compiled, inner
 
 
-@compiled
+@inner
 def uniform(seed):
     """Return the next random number in [0, 1) of a splitmix64 generator."""
     seed[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -17,7 +17,7 @@ def uniform(seed):
     return float((z ^ (z >> np.uint64(31))) >> np.uint64(11)) / 9007199254740992.0
 
 
-@compiled
+@inner
 def excess_of(cell, targets, state):
     """Return how many people too many are in a cell; none where it has no target."""
     share, is_shown, slot = targets
@@ -28,7 +28,7 @@ def excess_of(cell, targets, state):
     return people[cell] if s < 0 else people[cell] - share[cell] * size[s]
 
 
-@compiled
+@inner
 def add_person(cell, sign, targets, state, square):
     """Put a row into a cell (sign 1) or take it out (−1); return by how much that changes the cost.
 
@@ -54,7 +54,7 @@ def add_person(cell, sign, targets, state, square):
     return change
 
 
-@compiled
+@inner
 def set_level(row, v, new, codes, cells, maps, targets, state, square):
     """Give a row another level of a variable; return by how much that changes the cost."""
     ptr, table, at, shift = maps
@@ -73,7 +73,7 @@ def set_level(row, v, new, codes, cells, maps, targets, state, square):
     return change
 
 
-@compiled
+@inner
 def move(row, other, v, new, old, codes, cells, maps, targets, state, square):
     """Give a row a new level, and another row, if there is one, the old level of the first."""
     change = 0.0
@@ -83,7 +83,7 @@ def move(row, other, v, new, old, codes, cells, maps, targets, state, square):
     return change
 
 
-@compiled
+@inner
 def is_in_excess(row, cells, targets, state):
     """Tell whether a table has too many people where a row is."""
     for cell in cells[row]:  # noqa: SIM110 (numba has no generators in any)
@@ -110,10 +110,10 @@ def improve(model, codes, cells, maps, targets, state, square, temperature, all_
         f = component[row]
         for v in variables:
             n_proposed += 1
-            old, other = codes[row, v], -1
+            old, other = np.int64(codes[row, v]), -1
             if uniform(seed) < 0.5:
                 other = begins[f] + int(uniform(seed) * (begins[f + 1] - begins[f]))
-                new = codes[other, v]
+                new = np.int64(codes[other, v])
             else:
                 new = np.searchsorted(
                     cumulative[f, offsets[v] : offsets[v + 1]], uniform(seed), side="right"

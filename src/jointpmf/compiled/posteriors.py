@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from jointpmf.compiled.jit import compiled
+from jointpmf.compiled.jit import compiled, inner
 from jointpmf.compiled.loops import add_row, multiply_long_row, multiply_row
 from jointpmf.compiled.panels import aligned_zeros, padded_width
 
@@ -113,7 +113,7 @@ def e_step(cells, ptr, row_weights, stack, n_safe, posterior, counts, logs, lane
         _put_back(sums, counts)
 
 
-@compiled
+@inner
 def _rows_of_block(panels):
     """Return how many rows make up for it that a panel must come near the processor."""
     if len(panels) == 1:
@@ -122,7 +122,7 @@ def _rows_of_block(panels):
     return max(min(panels.shape[1], most), _BLOCK_ROWS)
 
 
-@compiled
+@inner
 def _panels_of(stack, wide):
     """Return a stack as panels of some columns, each in one piece; a copy if there are several."""
     if stack.shape[1] == wide:
@@ -133,7 +133,7 @@ def _panels_of(stack, wide):
     return panels
 
 
-@compiled
+@inner
 def _put_back(panels, stack):
     """Set a stack to its panels."""
     wide = panels.shape[2]
@@ -141,7 +141,7 @@ def _put_back(panels, stack):
         stack[:, p * wide : (p + 1) * wide] = panels[p]
 
 
-@compiled
+@inner
 def _multiply(products, exponents, shares, powers, stack, cells, ptr, n_safe, lanes):
     """Set the products of rows in one panel, shares[k] to their sum.
 
@@ -160,7 +160,7 @@ def _multiply(products, exponents, shares, powers, stack, cells, ptr, n_safe, la
             shares[k], powers[k] = _align(products[k], exponents[k])
 
 
-@compiled
+@inner
 def _align(products, exponents):
     """Give all products the largest exponent; return their sum and that exponent.
 
@@ -179,7 +179,7 @@ def _align(products, exponents):
     return total, top
 
 
-@compiled
+@inner
 def _add(sums, products, shares, behind, totals, row_weights, cells, ptr, lanes):
     """Add the posterior of a panel, times the weights of rows, to the rows of their cells."""
     prior = len(sums) - 1
@@ -189,7 +189,7 @@ def _add(sums, products, shares, behind, totals, row_weights, cells, ptr, lanes)
             add_row(sums, prior, products, k, scale, 0, cells, ptr[k], ptr[k + 1], lanes)
 
 
-@compiled
+@inner
 def _normalise(products, behind, totals, posterior):
     """Set posterior[k] to a panel of products[k] / totals[k], without columns that are padding."""
     for k in range(len(posterior)):

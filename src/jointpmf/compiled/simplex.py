@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jointpmf.compiled.jit import compiled
+from jointpmf.compiled.jit import compiled, once
 
 
 @compiled
@@ -27,7 +27,7 @@ def project_simplex(x, scratch):
         x[i] /= total
 
 
-@compiled
+@once
 def _simplex_shift(x, least_shift, scratch):
     """Return what to subtract; levels not above `least_shift`, a lower bound of it, end at zero."""
     kept = 0
@@ -46,7 +46,7 @@ def _simplex_shift(x, least_shift, scratch):
     return shift
 
 
-@compiled
+@once
 def _sort_descending(values, count):
     """Sort the first `count` values by Shell's method, which for a few is plain insertion."""
     gap = 1
@@ -79,7 +79,7 @@ def project_point(weights, factors, offsets):
                 factors[begin + i, f] = column[i]
 
 
-@compiled
+@once
 def inverse_of_shifted(gram, rho):
     """Return (gram + rho·I)⁻¹ by its Cholesky factor; rho ~ trace makes it well-conditioned."""
     rank = len(gram)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from jointpmf.compiled.cells import list_cells, room_for_cells
-from jointpmf.compiled.jit import LANES, compiled
+from jointpmf.compiled.jit import LANES, compiled, once
 from jointpmf.compiled.loops import add_row, exchange_row, symmetric_row
 
 _MAX_REGISTERS = 12
@@ -80,7 +80,7 @@ def pass_over_rows(source, weights, changed, summed, old, change, rows, sums, ro
         add_symmetric(source, summed, weights, rows, sums, start, stop, added, width)
 
 
-@compiled
+@once
 def exchange_symmetric(source, changed, old, change, rows, begin_row, end_row, lanes, orders):
     """Update rows[row], computed under `old`, after a change of the variables `changed`."""
     columns, offsets, room = source
@@ -98,7 +98,7 @@ def exchange_symmetric(source, changed, old, change, rows, begin_row, end_row, l
                     )
 
 
-@compiled
+@once
 def add_symmetric(source, summed, weights, rows, sums, begin_row, end_row, lanes, width):
     """Add weight · rows[row], of that width, to the sums of all levels a row has in `summed`."""
     columns, offsets, room = source

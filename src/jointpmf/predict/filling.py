@@ -35,9 +35,9 @@ def impute_coded(
     chosen = _strategy_of(pmf, strategy)
     posterior = pmf.responsibilities(codes)
     generator = seeded_generator(random_state)
-    components = np.empty(len(posterior), np.int64)
+    components = np.empty(len(posterior), np.int32)
     if "sample" in chosen.values():
-        each = np.arange(len(posterior))
+        each = np.arange(len(posterior), dtype=np.int32)
         uniforms = generator.random(len(posterior))
         draw_levels(cumulative(posterior.T), each, uniforms, components)
     values = {}
@@ -46,7 +46,7 @@ def impute_coded(
         if not len(rows):
             continue
         if chosen[variable.name] == "sample":
-            drawn = np.empty(len(rows), np.int64)
+            drawn = np.empty(len(rows), np.int32)
             by_component = cumulative(pmf.factors[n])
             draw_levels(by_component, components[rows], generator.random(len(rows)), drawn)
             cells = _cells(variable)[drawn]

@@ -9,6 +9,8 @@ same ones, so that the bits do not depend on which worker was first.
 from __future__ import annotations
 
 import gc
+import mmap
+import os
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +18,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from operator import itemgetter
+from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
 
 import numpy as np
 
@@ -54,8 +59,11 @@ _MOST_COPIED = 2**20
 """Bytes of a task that goes to Dask's partitions one by one, which is faster; a larger one goes to
 its workers, and from one to the next."""
 
-_MAX_BYTES = 2**31 - 1
-"""Of what Spark can keep of one partition."""
+_ALIGNED = 64
+"""Bytes of a cache line, on which each array begins in a file."""
+
+_MAX_MOVES = 3
+"""How often parts are made again because they are asked for on another machine."""
 
 LOST = ("Python worker exited unexpectedly", "ExecutorLostFailure", "MemoryError")
 """How Spark says that a worker has died."""
@@ -315,13 +323,14 @@ class _SparkSource:
     @contextmanager
     def coded(self, domain: Domain) -> Iterator[Parts]:
         """Give its rows as codes, kept by the workers."""
-        from pyspark import StorageLevel
-
-        parts = self._results(MakePart(domain)).persist(StorageLevel.MEMORY_AND_DISK)
+        folder = f"jointpmf-{uuid4().hex}"
+        parts = self._results(_KeepPart(MakePart(domain), folder)).persist()
         try:
             yield _SparkParts(domain, parts)
         finally:
             parts.unpersist()
+            count = max(parts.getNumPartitions(), 1)
+            parts.context.parallelize(range(count), count).foreach(partial(_forget, folder))
 
     def _results(self, task: Callable[[Piece], Any]) -> Any:
         """Return what a task makes of each partition, as an RDD."""
@@ -330,7 +339,7 @@ class _SparkSource:
 
 
 class _SparkParts:
-    """Parts that Spark's workers keep; the engine makes those of a lost worker again."""
+    """Parts that Spark's workers keep in files; the engine makes those of a lost one again."""
 
     def __init__(self, domain: Domain, parts: Any) -> None:
         self.domain = domain
@@ -338,7 +347,77 @@ class _SparkParts:
 
     def total(self, task: Task[S]) -> S:
         """Return the sum of a task's results over all parts."""
-        return _spark_total(task, self._parts.map(partial(_spark_share, task)))
+        shares = self._parts.map(partial(_share_of_kept, task))
+        for _ in range(_MAX_MOVES):
+            try:
+                return _spark_total(task, shares)
+            except Exception as error:
+                if _NOT_HERE not in str(error):
+                    raise
+                self._parts.unpersist(blocking=True)
+        return _spark_total(task, shares)
+
+
+_NOT_HERE = "the part is kept by another machine"
+
+
+@dataclass(frozen=True)
+class _KeepPart:
+    """The task of making a part and writing it to a file of the worker's machine.
+
+    Spark would hand a part that it keeps to Python anew in every pass; a file is mapped.
+    """
+
+    make: MakePart
+    folder: str
+
+    def __call__(self, piece: Piece) -> str:
+        """Return the path of a piece's part."""
+        folder = Path(_spark_folder(), self.folder)
+        folder.mkdir(exist_ok=True)
+        path = folder / f"{piece.index}-{uuid4().hex}"
+        arrays: list[pickle.PickleBuffer] = []
+        head = pickle.dumps(self.make(piece), protocol=5, buffer_callback=arrays.append)
+        sizes = [array.raw().nbytes for array in arrays]
+        with open(path, "xb") as file:
+            pickle.dump((sizes, head), file)
+            for array in arrays:
+                file.seek(-file.tell() % _ALIGNED, os.SEEK_CUR)
+                file.write(array.raw())
+        return str(path)
+
+
+def _part_in(path: str) -> Part:
+    """Return the part in a file, whose arrays are those of the file."""
+    if not os.path.exists(path):
+        raise RuntimeError(_NOT_HERE)
+    with open(path, "rb") as file:
+        sizes, head = pickle.load(file)
+        end = file.tell()
+        memory = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+    arrays = []
+    for size in sizes:
+        begin = -(-end // _ALIGNED) * _ALIGNED
+        end = begin + size
+        arrays.append(memory[begin:end])
+    return pickle.loads(head, buffers=arrays)
+
+
+def _share_of_kept(task: Callable[[Part], Any], path: str) -> Any:
+    """Return what a task makes of a part in a file."""
+    return _spark_share(task, _part_in(path))
+
+
+def _forget(folder: str, _: int) -> None:
+    """Delete the parts that are kept here."""
+    rmtree(Path(_spark_folder(), folder), ignore_errors=True)
+
+
+def _spark_folder() -> str:
+    """Return the folder that Spark has for a session, and deletes with it."""
+    from pyspark import SparkFiles
+
+    return SparkFiles.getRootDirectory()
 
 
 def _spark_share(task: Callable[[Any], Any], item: Any) -> Any:
@@ -368,11 +447,6 @@ def _arrow_results(
     index = TaskContext.get().partitionId()
     table = pa.Table.from_batches(found).rename_columns(names)
     result = pickle.dumps(_spark_share(task, Piece(index, table, names)))
-    if len(result) > _MAX_BYTES:
-        raise JointPMFError(
-            f"partition {index} has {len(table)} rows, too many for Spark to keep together: "
-            "use smaller partitions"
-        )
     yield pa.RecordBatch.from_pydict({"result": [result]})
 
 

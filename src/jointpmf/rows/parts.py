@@ -213,10 +213,10 @@ class DrawSample:
         weights = part.rows.weights
         if self.rate is None:
             drawn = np.flatnonzero(weights)
-            return Sample(part.rows.columns[:, drawn], weights[drawn])
+            return Sample(np.take(part.rows.columns, drawn, axis=1), weights[drawn])
         generator = np.random.default_rng((self.seed, part.index))
         drawn, counts = drawn_by_weight(weights, self.rate, generator)
-        return Sample(part.rows.columns[:, drawn], counts)
+        return Sample(np.take(part.rows.columns, drawn, axis=1), counts)
 
 
 @dataclass(frozen=True)

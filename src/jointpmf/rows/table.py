@@ -289,7 +289,8 @@ class ColumnRows(_Weighted):
 
     def taken(self, which: np.ndarray) -> Rows:
         """Return some of the rows, with their cells listed."""
-        return Rows.of_columns(self.domain, self.columns[:, which], self.weights[which])
+        columns = np.take(self.columns, which, axis=1)
+        return Rows.of_columns(self.domain, columns, self.weights[which])
 
 
 TableRows = Rows | ColumnRows

@@ -104,7 +104,8 @@ class Tangent:
 
     def reduce_matrix(self, matrix: np.ndarray) -> np.ndarray:
         """Return a quadratic form in tangent coordinates."""
-        return kernels.reduce_to_tangent(matrix, self.moved, self.pivots)
+        rows = matrix[self.moved] - matrix[self.pivots]
+        return rows[:, self.moved] - rows[:, self.pivots]
 
     def expand(self, coordinates: np.ndarray) -> np.ndarray:
         """Return the change of all parameters."""

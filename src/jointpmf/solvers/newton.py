@@ -193,7 +193,12 @@ class _Quadratic:
 
     def predicted_gain(self, change: np.ndarray) -> float:
         """Return by how much the undamped model falls along a change."""
-        return float(-self.full_gradient @ change - 0.5 * change @ self.times(change))
+        if self.matrix is None:
+            square = change @ self.times(change)
+        else:
+            coordinates = change[self.tangent.moved]
+            square = coordinates @ self.matrix @ coordinates
+        return float(-self.full_gradient @ change - 0.5 * square)
 
 
 def conjugate_gradients(
