@@ -94,7 +94,7 @@ class RowQueries(ABC):
         n = self.domain.index(target)
         posterior = self._responsibilities(self._codes(rows), n)
         mixed = np.empty((len(posterior), self.domain.sizes[n]))
-        columns, size = np.ascontiguousarray(self.factors[n].T), rows_at_once(len(self.weights))
+        columns, size = np.array(self.factors[n].T, order="C"), rows_at_once(len(self.weights))
         blocks = row_blocks(len(posterior), size)
         run_all([partial(mix_rows, posterior, columns, *ends, mixed) for ends in blocks])
         return mixed

@@ -26,6 +26,9 @@ _NEGLIGIBLE = 2.0**-50
 """Part of a row's probability that is left out, of a panel or a component. All of a thousand such
 parts are a part of 1e-12."""
 
+_MANY = 256
+"""Components from which on such parts are left out; fewer cost little, and stay exact."""
+
 _LN2 = np.log(2.0)
 
 _POWERS = np.append(2.0 ** -np.arange(1000), 0.0)
@@ -84,7 +87,8 @@ def e_step(cells, ptr, row_weights, stack, n_safe, posterior, counts, logs, lane
     without underflow; longer rows set powers of two aside.
 
     Components are taken a panel at a time, whose columns stay near the processor while many rows
-    are multiplied. A panel that has next to nothing of a row is not visited again for it.
+    are multiplied. Where there are many, one that has next to nothing of a row is not
+    visited again for it.
     """
     wide = len(lanes)
     columns, sums = _panels_of(stack, wide), _panels_of(counts, wide)
@@ -107,8 +111,10 @@ def e_step(cells, ptr, row_weights, stack, n_safe, posterior, counts, logs, lane
                 out = posterior[begin : begin + size, p * wide : (p + 1) * wide]
                 _normalise(products[p], behind[p], totals, out)
         if len(counts) > 0:
+            least = totals * (_NEGLIGIBLE if stack.shape[1] >= _MANY else 0.0)
             for p in range(len(sums)):
-                _add(sums[p], products[p], shares[p], behind[p], totals, weights, cells, own, lanes)
+                worth = shares[p] > least
+                _add(sums[p], products[p], worth, behind[p], totals, weights, cells, own, lanes)
     if len(sums) > 1:
         _put_back(sums, counts)
 
@@ -180,11 +186,11 @@ def _align(products, exponents):
 
 
 @inner
-def _add(sums, products, shares, behind, totals, row_weights, cells, ptr, lanes):
-    """Add the posterior of a panel, times the weights of rows, to the rows of their cells."""
+def _add(sums, products, worth, behind, totals, row_weights, cells, ptr, lanes):
+    """Add the posterior of a panel, times the weights of rows worth it, to the rows of cells."""
     prior = len(sums) - 1
     for k in range(len(ptr) - 1):
-        if shares[k] > _NEGLIGIBLE * totals[k]:
+        if worth[k]:
             scale = row_weights[k] / totals[k] * _POWERS[behind[k]]
             add_row(sums, prior, products, k, scale, 0, cells, ptr[k], ptr[k + 1], lanes)
 
@@ -203,12 +209,13 @@ def _normalise(products, behind, totals, posterior):
 def mix_rows(posterior, columns, begin, end, out):
     """Set out[row] to what the row's posterior makes of one row of levels per component.
 
-    Components that have next to nothing of a row are left out.
+    Of many components, those that have next to nothing of a row are left out.
     """
+    least = _NEGLIGIBLE if len(columns) >= _MANY else 0.0
     for row in range(begin, end):
         for i in range(columns.shape[1]):
             out[row, i] = 0.0
         for f in range(len(columns)):
-            if posterior[row, f] > _NEGLIGIBLE:
+            if posterior[row, f] > least:
                 for i in range(columns.shape[1]):
                     out[row, i] += posterior[row, f] * columns[f, i]
