@@ -19,11 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from jointpmf.errors import JointPMFError, listing, shown, whole_number
+from jointpmf.errors import (
+    JointPMFError,
+    check_size,
+    listing,
+    shown,
+    text_of_count,
+    whole_number,
+)
 from jointpmf.times import is_kind_of_time, kind_of_times, seconds_of, time_in
 
 MISSING = -1
 """The code of a cell that was not observed."""
+
+_BYTES_PER_LEVEL = 140
+"""Memory that a level takes, about: the level itself, its value, and where it is found again."""
 
 
 @dataclass(frozen=True)
@@ -211,6 +221,8 @@ class Domain:
         names = [f"x{n}" for n in range(len(sizes))] if names is None else name_list(names)
         if len(names) != len(sizes):
             raise JointPMFError(f"there are {len(names)} names for {len(sizes)} sizes")
+        n_levels = sum(sizes)
+        check_size(_BYTES_PER_LEVEL * n_levels, f"a domain of {text_of_count(n_levels)} levels")
         return cls(
             tuple(Variable(name, tuple(range(k))) for name, k in zip(names, sizes, strict=True))
         )
@@ -385,9 +397,7 @@ def listing_of_texts(levels: Iterable[Any], limit: int = 8) -> str:
     >>> listing_of_texts((True, False, 3))
     'true, false, 3'
     """
-    texts = [shown(text_of(level))[1:-1] for level in levels]
-    rest = len(texts) - limit
-    return ", ".join(texts[:limit]) + (f" and {rest} more" if rest > 0 else "")
+    return listing(levels, limit, show=lambda level: shown(text_of(level))[1:-1])
 
 
 def matching_level(variable: Variable, text: str) -> Hashable | None:

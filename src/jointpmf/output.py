@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,8 +58,9 @@ def checked_path(path: Any) -> str:
 
 @contextmanager
 def _renamed_when_whole(target: Path) -> Iterator[BinaryIO]:
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
+    # a name of its own for each writer, and no longer than the target's may be
+    temporary = target.with_name(f".jointpmf-{secrets.token_hex(8)}.tmp")
+    with temporary.open("xb") as file:
         try:
             yield file
             file.flush()

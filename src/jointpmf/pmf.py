@@ -26,7 +26,7 @@ from jointpmf.data.codes import Codes
 from jointpmf.data.decode import decode, frame_of_rows
 from jointpmf.data.encode import encode
 from jointpmf.domain import Domain, name_list
-from jointpmf.errors import JointPMFError, seeded_generator, whole_number
+from jointpmf.errors import JointPMFError, seeded_generator, whole_number, whole_rank
 from jointpmf.evidence import posterior
 from jointpmf.model_file import read_model, write_model
 from jointpmf.most_likely import most_likely_codes
@@ -488,7 +488,7 @@ def random_pmf(domain: Domain, rank: int, random_state: Any = None) -> JointPMF:
     >>> random_pmf(Domain.of_sizes([2, 3]), rank=4, random_state=0)
     JointPMF(x0, x1; 2 variables, rank 4)
     """
-    rank = whole_number(rank, "the rank", 1)
+    rank = whole_rank(rank, sum(domain.sizes))
     generator = seeded_generator(random_state)
     weights = normalised(generator.random(rank))
     return JointPMF(

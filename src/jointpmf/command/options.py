@@ -14,6 +14,9 @@ from jointpmf.errors import JointPMFError
 
 TABLES = "CSV, TSV, NDJSON (also .gz, .zst) or Parquet, a folder of Parquet files, or - for stdin."
 
+MOST = 10**9
+"""What an option that counts something may be at most: more could not be counted to."""
+
 Model = Annotated[str, typer.Argument(help="A model file, or - for stdin.", show_default=False)]
 Data = Annotated[str, typer.Argument(help=TABLES, show_default=False)]
 Opened = Annotated[bool, typer.Option("--open", help="Open it in the browser.")]
@@ -58,6 +61,14 @@ Method = Annotated[
 ]
 Output = Annotated[
     str, typer.Option("--output", "-o", metavar="FILE", help="Where to write; - is stdout, as CSV.")
+]
+Escaped = Annotated[
+    bool,
+    typer.Option(
+        "--escape",
+        help="For spreadsheets: in CSV and TSV, put an apostrophe before each name and cell of "
+        "text that begins with =, +, - or @ and is no number, which would run as a formula.",
+    ),
 ]
 
 

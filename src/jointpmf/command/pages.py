@@ -48,7 +48,7 @@ def explore(
     output = os.path.splitext(source)[0] + ".html" if output is None else output
     # pages are shared: they should not tell where files are on this machine
     name = os.path.basename(source) if os.path.isabs(source) else source
-    _check_page(output, is_opened, {"model": model})
+    _check_page(output, is_opened, model)
     pmf = read_pmf(model)
     content = page_bytes(pmf, name, _replicates(model, pmf))
     _put_page(content, output, {"output": output}, f"Written to {output}.", as_json, is_opened)
@@ -88,7 +88,7 @@ def report(
     asked = None if ranks is None else ranks_of(ranks)
     source = _source(model)
     output = os.path.splitext(source)[0] + "-report.html" if output is None else output
-    _check_page(output, is_opened, {"model": model, "data": data})
+    _check_page(output, is_opened, model, data)
     check_stdin(model, data)
     subject = Subject.of_file(read_model(model))
     is_shown = console(stderr=True).is_terminal
@@ -136,10 +136,14 @@ def _put_page(
         _open(output)
 
 
-def _check_page(output: str, is_opened: bool, sources: dict[str, str]) -> None:
+def _check_page(output: str, is_opened: bool, model: str, data: str = "") -> None:
     """Raise if a page cannot be opened, or would replace what it is made from."""
+    from jointpmf.judge.replicate_file import replicates_path
+
     if output == "-" and is_opened:
         raise JointPMFError("--open needs a file; stdout cannot be opened")
+    beside = "" if model == "-" else str(replicates_path(model))
+    sources = {"model": model, "replicates": beside, "data": data}
     check_replaces_nothing(output, "page", sources)
 
 
