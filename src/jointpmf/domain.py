@@ -23,6 +23,7 @@ from jointpmf.errors import (
     JointPMFError,
     check_size,
     listing,
+    on_line,
     shown,
     text_of_count,
     whole_number,
@@ -120,6 +121,10 @@ class Variable:
                 f"the time of variable {self.name!r} must be 'date', 'datetime', 'time' or "
                 f"'duration', and belongs to edges; it is {shown(self.time)}"
             )
+
+    def __repr__(self) -> str:
+        """Name the variable and its first levels."""
+        return f"Variable({shown(self.name)}, {self.size} levels: {listing(self.levels)})"
 
     @property
     def size(self) -> int:
@@ -227,6 +232,10 @@ class Domain:
             tuple(Variable(name, tuple(range(k))) for name, k in zip(names, sizes, strict=True))
         )
 
+    def __repr__(self) -> str:
+        """Name the first variables, and say how many there are."""
+        return f"Domain({some_names(self.names)}; {len(self)} variables, {sum(self.sizes)} levels)"
+
     @property
     def names(self) -> tuple[str, ...]:
         """The variables' names, in order."""
@@ -281,6 +290,18 @@ class Domain:
     def project(self, names: Iterable[str]) -> Domain:
         """Return the domain of these variables only, in the order asked."""
         return Domain(tuple(self.variables[n] for n in self.indices(names)))
+
+
+def some_names(names: Sequence[str], limit: int = 6, width: int = 24) -> str:
+    """Return the first names, none of them long, for what is printed of an object.
+
+    Examples
+    --------
+    >>> some_names(["age", "a" * 30, "vote"], limit=2, width=8)
+    'age, aaaaaaa…, …'
+    """
+    short = [name if len(name) <= width else f"{name[: width - 1]}…" for name in names[:limit]]
+    return ", ".join(map(on_line, short)) + (", …" if len(names) > limit else "")
 
 
 def check_is_domain(domain: object) -> None:

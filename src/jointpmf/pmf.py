@@ -25,7 +25,7 @@ from jointpmf.components import (
 from jointpmf.data.codes import Codes
 from jointpmf.data.decode import decode, frame_of_rows
 from jointpmf.data.encode import encode
-from jointpmf.domain import Domain, name_list
+from jointpmf.domain import Domain, name_list, some_names
 from jointpmf.errors import JointPMFError, seeded_generator, whole_number, whole_rank
 from jointpmf.evidence import posterior
 from jointpmf.model_file import read_model, write_model
@@ -131,7 +131,7 @@ class JointPMF(RowQueries, TraitQueries):
 
     def __repr__(self) -> str:
         """Name the variables and the rank."""
-        names = ", ".join(self.domain.names[:6]) + (", …" if len(self.domain) > 6 else "")
+        names = some_names(self.domain.names)
         return f"JointPMF({names}; {len(self.domain)} variables, rank {self.rank})"
 
     def _repr_html_(self) -> str:

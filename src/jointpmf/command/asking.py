@@ -305,7 +305,8 @@ def impute(
 
     if is_in_place:
         output = place_of_filled(data, output)
-    check_table_output(output, {"model": model} if is_in_place else {"model": model, "data": data})
+    sources = {"model": model} if is_in_place else {"model": model, "data": data}
+    check_table_output(output, sources, "give another --output, or say --in-place")
     check_choice(unknown, "unknown", ("error", "missing"))
     check_strategy(strategy)
     pmf = read_pmf(model, data)

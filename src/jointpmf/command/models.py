@@ -48,7 +48,10 @@ def check_place(output: str) -> None:
 
 
 def check_replaces_nothing(
-    output: str, what: str, sources: Mapping[str, str | Sequence[str]]
+    output: str,
+    what: str,
+    sources: Mapping[str, str | Sequence[str]],
+    instead: str = "give another --output",
 ) -> None:
     """Raise if what is written would replace a file that it is made from, by whatever name.
 
@@ -60,9 +63,7 @@ def check_replaces_nothing(
         for path in [paths] if isinstance(paths, str) else paths:
             if place is not None and place in _identities(path):
                 name = "that comes from stdin" if path == "-" else path
-                raise JointPMFError(
-                    f"the {what} would replace the {kind} {name}; give another --output"
-                )
+                raise JointPMFError(f"the {what} would replace the {kind} {name}; {instead}")
 
 
 def _identities(path: str) -> set[tuple[int, int] | None]:

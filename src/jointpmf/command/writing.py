@@ -10,7 +10,8 @@ from functools import reduce
 import polars as pl
 
 from jointpmf.command.models import check_replaces_nothing
-from jointpmf.data.table_files import check_output, kind_of, table_output
+from jointpmf.data.table_files import kind_of
+from jointpmf.data.table_output import check_output, table_output
 from jointpmf.errors import on_line
 
 _FORMULA = r"^\s*[=+\-@]|^[\t\r]"
@@ -20,10 +21,14 @@ _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 """The types of columns that can hold such cells."""
 
 
-def check_table_output(output: str, sources: Mapping[str, str | Sequence[str]]) -> None:
+def check_table_output(
+    output: str,
+    sources: Mapping[str, str | Sequence[str]],
+    instead: str = "give another --output",
+) -> None:
     """Raise if a table cannot be written there, or would replace what it is made from."""
     check_output(output)
-    check_replaces_nothing(output, "output", sources)
+    check_replaces_nothing(output, "output", sources, instead)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jointpmf.domain import MISSING, Domain, check_is_domain
+from jointpmf.domain import MISSING, Domain, check_is_domain, some_names
 from jointpmf.errors import JointPMFError, rectangle
 
 
@@ -58,6 +58,10 @@ class Codes:
             raise JointPMFError(
                 f"the code {array[row, n]} of column {self.domain.names[n]!r} in row {row} {why}"
             )
+
+    def __repr__(self) -> str:
+        """Say how many rows there are of which variables."""
+        return f"Codes({some_names(self.domain.names)}; {len(self.domain)} variables, {self.n_rows} rows)"
 
     @property
     def n_rows(self) -> int:

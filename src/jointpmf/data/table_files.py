@@ -1,4 +1,4 @@
-"""Tables on disk, read and written in batches, however large they are.
+"""Tables on disk, read in batches, however large they are.
 
 CSV, TSV, NDJSON (plain, gzip or zstandard), Parquet, Arrow IPC, spreadsheets, and folders of
 Parquet. Cells of CSV files and of spreadsheets are text here, so that no type is guessed before all
@@ -16,7 +16,7 @@ import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,10 +24,10 @@ from typing import Any, BinaryIO, TextIO
 
 import polars as pl
 
-from jointpmf.data.sheets import SheetWriter, is_sheet, read_sheet
+from jointpmf.data.sheets import is_sheet, read_sheet
 from jointpmf.domain import check_distinct
 from jointpmf.errors import JointPMFError
-from jointpmf.output import PathLike, atomic_output, reason_of
+from jointpmf.output import PathLike, reason_of
 
 _HEAD_BYTES = 2**16
 """Bytes from the beginning of a file, by which its kind and its columns are found."""
@@ -415,85 +415,3 @@ def _spooled(source: BinaryIO) -> Iterator[str]:
         shutil.copyfileobj(source, file)
         file.flush()
         yield file.name
-
-
-def check_output(path: str) -> None:
-    """Raise if the name of a file does not say what kind of table to write.
-
-    Examples
-    --------
-    >>> check_output("o.x")
-    Traceback (most recent call last):
-    jointpmf.errors.JointPMFError: o.x must end in .csv .tsv .ndjson .gz .zst .parquet .arrow .xlsx
-    """
-    kind, compression = kind_of(path)
-    is_stream = path == "-" or (os.path.exists(path) and not os.path.isfile(path))
-    is_packed = kind in ("parquet", "arrow") and compression != "uncompressed"
-    is_other_sheet = kind == "sheet" and not path.lower().endswith(".xlsx")
-    if (kind is None and not is_stream) or is_packed or is_other_sheet:
-        ends = ".csv .tsv .ndjson .gz .zst .parquet .arrow .xlsx"
-        raise JointPMFError(f"{path} must end in {ends}")
-
-
-@contextmanager
-def table_output(path: str, as_json: bool = False) -> Iterator[Callable[[pl.DataFrame], None]]:
-    """Give a function that writes batches of rows to a file, or to stdout for `-`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with table_output(f"{folder}/t.tsv") as write:
-    ...         write(pl.DataFrame({"a": [1]}))
-    ...         write(pl.DataFrame({"a": [2]}))
-    ...     pl.read_csv(f"{folder}/t.tsv")["a"].to_list()
-    [1, 2]
-    """
-    check_output(path)
-    kind, compression = kind_of(path)
-    kind = kind or ("ndjson" if as_json else "csv")
-    if path == "-":
-        sys.stdout.flush()
-        with _batch_writer(sys.stdout.buffer, kind, compression) as write:
-            yield write
-        return
-    with atomic_output(path) as file, _batch_writer(file, kind, compression) as write:
-        yield write
-
-
-@contextmanager
-def _batch_writer(
-    file: BinaryIO, kind: str, compression: Any
-) -> Iterator[Callable[[pl.DataFrame], None]]:
-    if kind in ("parquet", "arrow"):
-        batches: list[pl.DataFrame] = []
-        yield batches.append
-        table = pl.concat(batches, how="vertical_relaxed")
-        (table.write_parquet if kind == "parquet" else table.write_ipc)(file)
-    elif kind == "sheet":
-        with SheetWriter(file) as sheet:
-            yield sheet.write
-    elif kind == "ndjson":
-        yield lambda batch: batch.write_ndjson(file, compression=compression)
-    else:
-        yield _CsvWriter(file, "\t" if kind == "tsv" else ",", compression).write
-
-
-@dataclass
-class _CsvWriter:
-    """Writes batches below each other; compressed ones may simply follow one another."""
-
-    file: BinaryIO
-    separator: str
-    compression: Any
-    needs_header: bool = True
-
-    def write(self, batch: pl.DataFrame) -> None:
-        """Write more rows."""
-        batch.write_csv(
-            self.file,
-            separator=self.separator,
-            compression=self.compression,
-            include_header=self.needs_header,
-        )
-        self.needs_header = False
