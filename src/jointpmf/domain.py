@@ -122,10 +122,6 @@ class Variable:
                 f"'duration', and belongs to edges; it is {shown(self.time)}"
             )
 
-    def __repr__(self) -> str:
-        """Name the variable and its first levels."""
-        return f"Variable({shown(self.name)}, {self.size} levels: {listing(self.levels)})"
-
     @property
     def size(self) -> int:
         """Number of levels."""

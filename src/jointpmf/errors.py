@@ -39,6 +39,11 @@ def on_line(text: str) -> str:
     return text.translate(_ON_LINE)
 
 
+def on_lines(text: str) -> str:
+    """Return a text as it can be printed, on as many lines as it has."""
+    return "\n".join(map(on_line, text.split("\n")))
+
+
 def sentence(text: str) -> str:
     """Return a text on one line of fewer than 400 characters; of a longer one, both ends.
 

@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 from rich.table import Table
 
-from jointpmf.command.console import label
-from jointpmf.command.printing import plain_table
+from jointpmf.command.printing import label, plain_table
 from jointpmf.data.codes import Codes
 from jointpmf.data.file_codes import weighted_batches
 from jointpmf.errors import JointPMFError, listing

@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from jointpmf.errors import on_line, sentence
+from jointpmf.errors import on_lines, sentence
 
 _PIPE_WIDTH = 160
 """Characters in a line of output that does not go to a terminal."""
@@ -29,26 +29,11 @@ class _Screen(Console):
     ) -> Iterable[Segment]:
         """Return what is printed of a text, a table or what else there is."""
         if isinstance(renderable, str):
-            renderable = _on_lines(renderable)
+            renderable = on_lines(renderable)
         elif isinstance(renderable, Text):
             renderable = renderable.copy()
-            renderable.plain = _on_lines(renderable.plain)
+            renderable.plain = on_lines(renderable.plain)
         return super().render(renderable, options)
-
-
-def label(text: str, style: str = "") -> Text:
-    r"""Return a name or a level for a table, whose columns are as wide as what is shown.
-
-    Examples
-    --------
-    >>> label("a\x1b[2J").plain
-    'a␛[2J'
-    """
-    return Text(_on_lines(text), style)
-
-
-def _on_lines(text: str) -> str:
-    return "\n".join(map(on_line, text.split("\n")))
 
 
 def open_streams() -> None:

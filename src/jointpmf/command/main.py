@@ -113,7 +113,7 @@ def _exit_code(error: BaseException) -> int:
         _forget_stdout()
         if "Broken pipe" in str(error):  # whoever reads the output has had enough of it
             return 0
-        closed = error.errno == errno.EBADF
+        closed = os.strerror(errno.EBADF) in str(error)
         complain(f"cannot write the output: {'stdout is closed' if closed else _reason(error)}")
     elif isinstance(error, MemoryError):
         complain(f"there is not enough memory: {error}")

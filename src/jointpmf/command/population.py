@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from jointpmf.command.console import console, label, print_json
+from jointpmf.command.console import console, print_json
 from jointpmf.command.models import read_pmf
 from jointpmf.command.options import Escaped, Json, Missing, Model, Output, Seed
 
@@ -61,7 +61,7 @@ def _say_what_is_left(found: Population, output: str, as_json: bool) -> None:
         }
         print_json(content, where)
         return
-    from jointpmf.command.printing import plain_table
+    from jointpmf.command.printing import label, plain_table
 
     if found.residuals:
         table = plain_table("table")

@@ -14,10 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from jointpmf.command.console import label
 from jointpmf.components import component_variable
 from jointpmf.domain import Domain, Variable, listing_of_texts, text_of
-from jointpmf.errors import on_line
+from jointpmf.errors import on_line, on_lines
 from jointpmf.pmf import JointPMF
 from jointpmf.show.text import percent
 
@@ -214,6 +213,17 @@ class Answer(NamedTuple):
         table.add_section()
         table.add_row("all", *map(percent, shares.sum(axis=0)), percent(1.0))
         return table
+
+
+def label(text: str, style: str = "") -> Text:
+    r"""Return a name or a level for a table, whose columns are as wide as what is shown.
+
+    Examples
+    --------
+    >>> label("a\x1b[2J").plain
+    'a␛[2J'
+    """
+    return Text(on_lines(text), style)
 
 
 def plain_table(*headings: str) -> Table:

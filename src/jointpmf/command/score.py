@@ -8,8 +8,7 @@ from typing import Any
 import polars as pl
 from rich.table import Table
 
-from jointpmf.command.console import label
-from jointpmf.command.printing import plain_table
+from jointpmf.command.printing import label, plain_table
 from jointpmf.data.file_codes import coded_batches
 from jointpmf.data.table_files import TableFile
 from jointpmf.domain import text_of

@@ -61,7 +61,8 @@ class Codes:
 
     def __repr__(self) -> str:
         """Say how many rows there are of which variables."""
-        return f"Codes({some_names(self.domain.names)}; {len(self.domain)} variables, {self.n_rows} rows)"
+        names = some_names(self.domain.names)
+        return f"Codes({names}; {len(self.domain)} variables, {self.n_rows} rows)"
 
     @property
     def n_rows(self) -> int:

@@ -56,7 +56,10 @@ def can_be_listed(n_variables: int, order: int) -> bool:
 
 def check_listed(domain: Domain, order: int) -> None:
     """Raise if there are more marginals of an order than can be listed, or none."""
-    _check_order(domain, order)
+    if whole_number(order, "the order", 1) > len(domain):
+        raise JointPMFError(
+            f"marginals of order {order} need {order} variables; there are {len(domain)}"
+        )
     if not can_be_listed(len(domain), order):
         n_subsets = math.comb(len(domain), order)
         raise JointPMFError(
@@ -66,19 +69,12 @@ def check_listed(domain: Domain, order: int) -> None:
         )
 
 
-def _check_order(domain: Domain, order: int) -> None:
-    if whole_number(order, "the order", 1) > len(domain):
-        raise JointPMFError(
-            f"marginals of order {order} need {order} variables; there are {len(domain)}"
-        )
-
-
 def check_countable(domain: Domain, order: int) -> None:
-    """Raise if there are more marginals of an order than can be counted and kept, or none."""
-    _check_order(domain, order)
+    """Raise if there are more marginals of an order than can be counted and kept."""
+    order = whole_number(order, "the order", 1)
     n_subsets, n_cells = math.comb(len(domain), order), n_table_cells(domain.sizes, order)
     if n_subsets > _MOST_SUBSETS or n_cells > _MOST_CELLS:
         raise JointPMFError(
-            f"the {n_subsets:,} marginals of order {order} have {n_cells:,.0f} cells, too many to "
+            f"the {n_subsets} marginals of order {order} have {n_cells:.2g} cells, too many to "
             "count: lower the order, take fewer variables, or use the objective 'likelihood'"
         )
