@@ -1,6 +1,7 @@
 """Bad input gets one clear sentence that names the culprit, as a JointPMFError."""
 
 import logging
+import resource
 
 import numpy as np
 import pandas as pd
@@ -35,6 +36,7 @@ def assert_refused(call, message):
         call()
     assert isinstance(caught.value, ValueError)
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
 
 
 def sparse(values):
@@ -680,4 +682,87 @@ WORDS = jp.random_pmf(jp.Domain([jp.Variable("vote", ("no", "yes"))]), rank=1, r
     ("unknown level in a row", lambda: PMF.probability([[0, 1], [0, 9]]), "'b' holds 9 in row 1"),
 )
 def test_a_question_that_has_no_answer_is_refused(call, message):
+    assert_refused(call, message)
+
+
+WIDE = jp.Domain.of_sizes([2] * 60)
+WIDE_PMF = jp.random_pmf(WIDE, rank=1, random_state=0)
+WIDE_ROWS = WIDE_PMF.sample(9, random_state=0)
+NINE = jp.Domain.of_sizes([3, 3])
+
+
+@cases(
+    ("a size", lambda: jp.Domain.of_sizes([10**9]), "1,000,000,000 levels would take 130 GiB"),
+    ("two sizes", lambda: jp.Domain.of_sizes([2, 10**18]), r"10\^18 levels would take 10\^20 byte"),
+    ("many sizes", lambda: jp.Domain.of_sizes([10**8] * 9), "900,000,000 levels would take"),
+    ("rows to plan", lambda: jp.plan(10**18, 5, 5, 5), r"10\^18 rows of 5 variables would take"),
+    ("rows of digits", lambda: jp.plan(10**400, 5, 5, 5), r"10\^400 rows of 5 variables"),
+    ("variables to plan", lambda: jp.plan(9, 10**12, 5, 5), "rank 5 would take 182 TiB"),
+    ("levels to plan", lambda: jp.plan(9, 5, 10**12, 5), "rank 5 would take 182 TiB"),
+    ("a rank to plan", lambda: jp.plan(9, 5, 5, 10**12), "rank 1,000,000,000,000 would take"),
+    ("rank of rows", lambda: fit_rows(rank=10**12), "rank 1,000,000,000,000 would take 7.28 TiB"),
+    ("rank of digits", lambda: fit_rows(rank=10**30), r"rank 10\^30 would take 10\^31 bytes"),
+    ("rank of tables", lambda: fit(rank=10**12), "would take 7.28 TiB, more memory than there is"),
+    ("random rank", lambda: jp.random_pmf(NINE, 10**12), "would take 43.7 TiB"),
+    ("bootstrapped rank", lambda: bootstrap(rank=10**12), "would take 7.28 TiB"),
+    ("ranks to choose from", lambda: choose([1, 10**12]), "would take 7.28 TiB"),
+    (
+        "rank to identify",
+        lambda: jp.identifiability(NINE, 10**12, order=2),
+        "would take 43.7 TiB",
+    ),
+    (
+        "rank of an estimator",
+        lambda: jp.PMFEstimator(rank=10**12).fit(ROWS),
+        "would take 7.28 TiB",
+    ),
+    (
+        "rank of a part",
+        lambda: jp.PMFEstimator(rank=10**12).partial_fit(ROWS),
+        "would take 7.28 TiB",
+    ),
+    ("a sample", lambda: PMF.sample(10**15), r"10\^15 rows would take 28.4 PiB"),
+    ("a sample of codes", lambda: PMF.sample(10**15, backend="codes"), "28.4 PiB"),
+    ("a sample of digits", lambda: PMF.sample(10**40), r"10\^40 rows would take 10\^42 bytes"),
+    ("a population", lambda: PMF.population(10**15), r"10\^15 rows would take 28.4 PiB"),
+    (
+        "marginals of rows",
+        lambda: jp.MarginalSet.from_table(WIDE_ROWS, order=4),
+        "the 487,635 marginals of order 4 would take 1.36 GiB and more: lower the order",
+    ),
+    ("marginals of a model", lambda: WIDE_PMF.marginals(order=4), "487,635 marginals of order 4"),
+    ("marginals of half", lambda: WIDE_PMF.marginals(30), r"the 10\^17 marginals of order 30"),
+    ("an order of digits", lambda: WIDE_PMF.marginals(10**20), "there are 60"),
+    ("bins", lambda: encode(ROWS, bins={"a": 10**20}), r"10\^20 bins of 'a' would take 10\^23"),
+)
+def test_what_no_memory_could_hold_is_refused_at_once(call, message):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert_refused(call, message)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
+
+
+LONG = jp.Domain([jp.Variable("n" * 5000, ("l" * 5000, "k" * 5000)), *DOMAIN])
+LONG_PMF = jp.random_pmf(LONG, rank=2, random_state=0)
+MANY = jp.Domain([jp.Variable(f"{n} {'m' * 79}", (0, 1)) for n in range(20)])
+
+
+@cases(
+    ("no such variable", lambda: LONG.index("z"), "no variable 'z'; the variables are 'nnn"),
+    ("a long name", lambda: DOMAIN.index("z" * 5000), "the variables are 'a', 'b'"),
+    ("many long names", lambda: MANY.index("z"), "'0 mmm.* and 19 more"),
+    ("no such level", lambda: LONG_PMF.condition({"n" * 5000: "z"}), "its levels are 'lll"),
+    ("a long level", lambda: LONG.variables[0].code("z" * 5000), "s no level 'zzz"),
+    ("a level twice", lambda: jp.Variable("n" * 5000, [1, 1]), "^variable 'nnn.*twice"),
+    ("a name twice", lambda: LONG.indices(["n" * 5000] * 2), "^the list of .*twice"),
+    ("a model without", lambda: encode(pl.DataFrame({"z" * 5000: [1]}), DOMAIN), "none of the va"),
+    ("a long path", lambda: jp.load("p" * 5000), "^cannot read|too long"),
+    ("a long folder", lambda: PMF.save("p" * 5000 + "/m"), "^cannot write ppp"),
+    ("a path of lines", lambda: PMF.save("none\n\x1b[2J/m"), "cannot write none ␛"),
+    ("a path of text", lambda: PMF.save(b"bytes"), "named by a path, not by b'bytes'"),
+    ("no path", lambda: PMF.save(None), "named by a path, not by None"),
+    ("a number for a path", lambda: PMF.save(1), "named by a path, not by 1"),
+    ("a null character", lambda: PMF.save("a\0b"), r"named by a path, not by 'a.x00b'"),
+    ("a fit to a device", lambda: jp.fit_rows("/dev/zero", 1), "it is a device, not a file"),
+)
+def test_a_sentence_stays_short_and_on_its_line_whatever_the_names(call, message):
     assert_refused(call, message)

@@ -19,11 +19,22 @@ from typing import Any
 
 import numpy as np
 
-from jointpmf.errors import JointPMFError, listing, shown, whole_number
+from jointpmf.errors import (
+    JointPMFError,
+    check_size,
+    listing,
+    on_line,
+    shown,
+    text_of_count,
+    whole_number,
+)
 from jointpmf.times import is_kind_of_time, kind_of_times, seconds_of, time_in
 
 MISSING = -1
 """The code of a cell that was not observed."""
+
+_BYTES_PER_LEVEL = 140
+"""Memory that a level takes, about: the level itself, its value, and where it is found again."""
 
 
 @dataclass(frozen=True)
@@ -221,9 +232,15 @@ class Domain:
         names = [f"x{n}" for n in range(len(sizes))] if names is None else name_list(names)
         if len(names) != len(sizes):
             raise JointPMFError(f"there are {len(names)} names for {len(sizes)} sizes")
+        n_levels = sum(sizes)
+        check_size(_BYTES_PER_LEVEL * n_levels, f"a domain of {text_of_count(n_levels)} levels")
         return cls(
             tuple(Variable(name, tuple(range(k))) for name, k in zip(names, sizes, strict=True))
         )
+
+    def __repr__(self) -> str:
+        """Name the first variables, and say how many there are."""
+        return f"Domain({some_names(self.names)}; {len(self)} variables, {sum(self.sizes)} levels)"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -279,6 +296,18 @@ class Domain:
     def project(self, names: Iterable[str]) -> Domain:
         """Return the domain of these variables only, in the order asked."""
         return Domain(tuple(self.variables[n] for n in self.indices(names)))
+
+
+def some_names(names: Sequence[str], limit: int = 6, width: int = 24) -> str:
+    """Return the first names, none of them long, for what is printed of an object.
+
+    Examples
+    --------
+    >>> some_names(["age", "a" * 30, "vote"], limit=2, width=8)
+    'age, aaaaaaa…, …'
+    """
+    short = [name if len(name) <= width else f"{name[: width - 1]}…" for name in names[:limit]]
+    return ", ".join(map(on_line, short)) + (", …" if len(names) > limit else "")
 
 
 def check_is_domain(domain: object) -> None:
@@ -395,9 +424,7 @@ def listing_of_texts(levels: Sequence[Any], limit: int = 8) -> str:
     >>> listing_of_texts((True, False, 3))
     'true, false, 3'
     """
-    texts = [shown(text_of(level))[1:-1] for level in levels[:limit]]
-    rest = len(levels) - limit
-    return ", ".join(texts) + (f" and {rest} more" if rest > 0 else "")
+    return listing(levels, limit, show=lambda level: shown(text_of(level))[1:-1])
 
 
 def matching_level(variable: Variable, text: str) -> Hashable | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable
+from itertools import accumulate
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +14,53 @@ if TYPE_CHECKING:
     import numpy as np
 
 
+_LONGEST = 399
+"""Characters of a sentence; a longer one would not be read, and could fill a screen."""
+
+_MOST_BYTES = 2**36
+"""Memory beyond which nothing is begun on any machine: it would take hours, and then fail."""
+
+_ON_LINE: dict[int, int] = {
+    **{code: 0x2400 + code for code in range(0x20)},  # Unicode's pictures of these characters
+    **dict.fromkeys((*range(0x7F, 0xA0), *range(0xD800, 0xE000)), 0xFFFD),
+    **dict.fromkeys((0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)), 0xFFFD),
+}
+"""What is printed instead of controls, halves of characters and marks that turn the direction."""
+
+
+def on_line(text: str) -> str:
+    r"""Return a text as it can be printed: no character of it moves a cursor or turns a line.
+
+    Examples
+    --------
+    >>> on_line("red \x1b[31m")
+    'red ␛[31m'
+    """
+    return text.translate(_ON_LINE)
+
+
+def on_lines(text: str) -> str:
+    """Return a text as it can be printed, on as many lines as it has."""
+    return "\n".join(map(on_line, text.split("\n")))
+
+
+def sentence(text: str) -> str:
+    """Return a text on one line of fewer than 400 characters; of a longer one, both ends.
+
+    Examples
+    --------
+    >>> len(sentence("there is no variable " + "a" * 1000 + "; the variables are b and c"))
+    399
+    """
+    line = on_line(" ".join(text.split("\n")))
+    half = _LONGEST // 2
+    return line if len(line) <= _LONGEST else f"{line[:half]}…{line[-half:]}"
+
+
 class JointPMFError(ValueError):
     """Bad input, said in one sentence that names the variable, the level or the row.
+
+    The sentence is on one line and has fewer than 400 characters, whatever the names are.
 
     Examples
     --------
@@ -23,16 +70,33 @@ class JointPMFError(ValueError):
     jointpmf.errors.JointPMFError: there is no variable 'colour'; the variables are 'x0', 'x1'
     """
 
+    def __init__(self, text: object = "") -> None:
+        super().__init__(sentence(str(text)))
+
 
 class CheckpointError(JointPMFError):
     """A checkpoint that cannot be read or written, for which no other start can make up."""
 
 
-def listing(items: Iterable[object], limit: int = 8) -> str:
-    """Return items as a readable list, cut after `limit` of them."""
+def listing(
+    items: Iterable[Any],
+    limit: int = 8,
+    width: int = 160,
+    show: Callable[[Any], str] | None = None,
+) -> str:
+    """Return items as a readable list, cut after `limit` of them or before `width` characters.
+
+    Examples
+    --------
+    >>> listing(["a", "b" * 200, "c"], width=60)
+    "'a' and 2 more"
+    """
     items = list(items)
-    rest = len(items) - limit
-    return ", ".join(map(shown, items[:limit])) + (f" and {rest} more" if rest > 0 else "")
+    texts = list(map(show or shown, items[:limit]))
+    ends = list(accumulate(len(text) + 2 for text in texts))
+    kept = max(sum(end <= width for end in ends), 1)
+    rest = len(items) - kept
+    return ", ".join(texts[:kept]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def shown(item: object, width: int = 80) -> str:
@@ -58,6 +122,55 @@ def whole_number(number: Any, what: str, least: int) -> int:
             f"{what} must be a whole number of at least {least}, not {shown(number)}"
         )
     return whole
+
+
+def whole_rank(rank: Any, n_levels: int = 1) -> int:
+    """Return a rank that is a whole number, or raise if no machine could hold such a model."""
+    rank = whole_number(rank, "the rank", 1)
+    check_size(8 * rank * n_levels, f"a model of rank {text_of_count(rank)}")
+    return rank
+
+
+def check_size(n_bytes: int, what: str) -> None:
+    """Raise now, rather than after minutes, if something would take more memory than there is.
+
+    Examples
+    --------
+    >>> check_size(10**15, "10^15 rows")
+    Traceback (most recent call last):
+    jointpmf.errors.JointPMFError: 10^15 rows would take 909 TiB, more memory than there is
+    """
+    try:
+        limit = min(_MOST_BYTES, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):  # a system that does not say
+        limit = _MOST_BYTES
+    if n_bytes > limit:
+        raise JointPMFError(f"{what} would take {text_of_size(n_bytes)}, more memory than there is")
+
+
+def text_of_size(n_bytes: int) -> str:
+    """Return an amount of memory as people write it.
+
+    Examples
+    --------
+    >>> text_of_size(1536), text_of_size(10**40)
+    ('1.5 KiB', '10^40 bytes')
+    """
+    if n_bytes >= 2**60:
+        return f"{text_of_count(n_bytes)} bytes"
+    power = max(n_bytes.bit_length() - 1, 0) // 10
+    return f"{n_bytes / 1024**power:.3g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[power]}"
+
+
+def text_of_count(count: int) -> str:
+    """Return a number as people write it; of one that is very large, how large it is.
+
+    Examples
+    --------
+    >>> text_of_count(20_000), text_of_count(10**18)
+    ('20,000', '10^18')
+    """
+    return f"{count:,}" if count < 10**15 else f"10^{math.log10(count):.0f}"
 
 
 def one_of(given: Any, allowed: tuple[str, ...], what: str) -> str:

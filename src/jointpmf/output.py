@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,9 +31,10 @@ def atomic_output(path: PathLike) -> Iterator[BinaryIO]:
     ...     before, os.path.exists(f"{folder}/answer")
     (False, True)
     """
-    target = Path(os.path.realpath(checked_path(path)))  # a link stays a link
-    is_special = target.exists() and not target.is_file()
+    text = checked_path(path)
     try:
+        target = Path(os.path.realpath(text))  # a link stays a link
+        is_special = target.exists() and not target.is_file()
         with target.open("wb") if is_special else _renamed_when_whole(target) as file:
             yield file
     except OSError as error:
@@ -51,15 +53,16 @@ def checked_path(path: Any) -> str:
         text = os.fspath(path)
     except TypeError:
         text = None
-    if not isinstance(text, str):
+    if not isinstance(text, str) or "\0" in text:
         raise JointPMFError(f"a file to write to is named by a path, not by {shown(path)}")
     return text
 
 
 @contextmanager
 def _renamed_when_whole(target: Path) -> Iterator[BinaryIO]:
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
+    # a name of its own for each writer, and no longer than the target's may be
+    temporary = target.with_name(f".jointpmf-{secrets.token_hex(8)}.tmp")
+    with temporary.open("xb") as file:
         try:
             yield file
             file.flush()

@@ -25,8 +25,8 @@ from jointpmf.components import (
 from jointpmf.data.codes import Codes
 from jointpmf.data.decode import decode, frame_of_rows
 from jointpmf.data.encode import encode
-from jointpmf.domain import Domain, name_list
-from jointpmf.errors import JointPMFError, seeded_generator, whole_number
+from jointpmf.domain import Domain, name_list, some_names
+from jointpmf.errors import JointPMFError, seeded_generator, whole_number, whole_rank
 from jointpmf.evidence import posterior
 from jointpmf.model_file import read_model, write_model
 from jointpmf.most_likely import most_likely_codes
@@ -131,7 +131,7 @@ class JointPMF(RowQueries, TraitQueries):
 
     def __repr__(self) -> str:
         """Name the variables and the rank."""
-        names = ", ".join(self.domain.names[:6]) + (", …" if len(self.domain) > 6 else "")
+        names = some_names(self.domain.names)
         return f"JointPMF({names}; {len(self.domain)} variables, rank {self.rank})"
 
     def _repr_html_(self) -> str:
@@ -491,7 +491,7 @@ def random_pmf(domain: Domain, rank: int, random_state: Any = None) -> JointPMF:
     >>> random_pmf(Domain.of_sizes([2, 3]), rank=4, random_state=0)
     JointPMF(x0, x1; 2 variables, rank 4)
     """
-    rank = whole_number(rank, "the rank", 1)
+    rank = whole_rank(rank, sum(domain.sizes))
     generator = seeded_generator(random_state)
     weights = normalised(generator.random(rank))
     return JointPMF(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointpmf.compiled.sampling import draw_levels
-from jointpmf.errors import JointPMFError
+from jointpmf.errors import JointPMFError, check_size, text_of_count, text_of_size
 
 if TYPE_CHECKING:
     from jointpmf.domain import Variable
@@ -65,6 +65,7 @@ def drawn_codes(
     weights: np.ndarray, factors: Sequence[np.ndarray], n: int, generator: np.random.Generator
 ) -> np.ndarray:
     """Return n rows of codes drawn from a model: a component, then a level of each variable."""
+    check_size(8 * n * (len(factors) + 2), f"{text_of_count(n)} rows")
     array = np.empty((n, len(factors) + 1), np.int32, order="F")
     components = array[:, -1]
     draw_levels(
@@ -101,13 +102,6 @@ def check_memory(sizes: Sequence[int], max_bytes: int, n_columns: int = 1) -> No
     size = 8 * n_columns * math.prod(sizes)
     if size > max_bytes:
         raise JointPMFError(
-            f"the table of {len(sizes)} variables would take {_bytes(size)}, more than "
-            f"{_bytes(max_bytes)}; ask for a marginal, or raise max_bytes"
+            f"the table of {len(sizes)} variables would take {text_of_size(size)}, more than "
+            f"{text_of_size(max_bytes)}; ask for a marginal, or raise max_bytes"
         )
-
-
-def _bytes(count: int) -> str:
-    if count >= 2**60:
-        return f"10^{math.log10(count):.0f} bytes"
-    power = max(count.bit_length() - 1, 0) // 10
-    return f"{count / 1024**power:.3g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[power]}"

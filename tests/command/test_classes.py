@@ -150,7 +150,7 @@ BAD = [
     (["--weights", "a"], "'a' is a variable of the model, and cannot be its weights"),
     (["--weights", "person"], "column 'person' holds 'no. 0' in row 0, but a weight must be"),
     (["--unknown", "x"], "not 'x'"),
-    (["-o", "o.xlsx"], "must end in"),
+    (["-o", "o.docx"], "must end in"),
     (["-o", "none/o.csv"], "No such file or directory"),
     (["-o", "t.csv"], "the output would replace the data t.csv"),
     (["-o", "link.csv"], "the output would replace the data t.csv"),

@@ -108,6 +108,10 @@ TABLES = {
     "short.parquet": b"PA",
     "junk.ndjson": b'{"party": "left"}\n{"party": \n',
     "nested.ndjson": b'{"party": ["left", "right"]}\n{"party": ["left"]}\n',
+    "junk.arrow": b"ARROW1 and then nothing of the kind",
+    "half.arrow": b"ARROW1",
+    "junk.xlsx": b"PK\x03\x04 and then nothing of the kind",
+    "sheet.dat": b"PK\x03\x04 and then nothing of the kind",
     "list.txt": b'[{"party": "left"}]',
     "cut.csv.gz": gzip.compress(ROWS * 5000)[:-30],
     "many-numbers.csv": "\n".join(["x", *(f"{k / 7}" for k in range(500))]).encode(),
@@ -157,6 +161,29 @@ def fit_marginals(*more):
 
 def ask(*more):
     return ["query", "good.safetensors", *more]
+
+
+def plan(rows="10", variables=3, levels=2, rank=2, method="likelihood", order=2):
+    given = {"rows": rows, "variables": variables, "levels": levels, "rank": rank}
+    options = given | {"method": method, "order": order}
+    return ["plan", *(f"--{name}={value}" for name, value in options.items())]
+
+
+def by_marginals(order):
+    return fit("rows.csv", "--method", "marginals", "--order", str(order))
+
+
+def identify(sizes, rank=2, *more):
+    return ["identify", "--sizes", sizes, "--rank", str(rank), *more]
+
+
+IMPUTE = ["impute", "good.safetensors", "rows.csv"]
+SCORE = ["score", "good.safetensors", "rows.csv"]
+POPULATION = ["population", "good.safetensors", "-n"]
+
+
+def worst(count):
+    return [*SCORE, "--worst", str(count)]
 
 
 BAD_MODELS = [
@@ -317,7 +344,63 @@ BAD_COMMANDS = [
     ("the top none", ask("--of", "age", "--top", "0"), "'--top'"),
     ("a negative number", ["sample", "good.safetensors", "-n", "-1"], "'--rows'"),
     ("an impossible draw", ["sample", "good.safetensors", "--given", "party=right"], "zero"),
-    ("an unknown kind", ["sample", "good.safetensors", "-o", "out.xlsx"], "must end in"),
+    ("an unknown kind", ["sample", "good.safetensors", "-o", "out.docx"], "must end in"),
+    ("another kind of sheet", ["sample", "good.safetensors", "-o", "out.ods"], "must end in"),
+    ("a squeezed sheet", ["sample", "good.safetensors", "-o", "out.xlsx.gz"], "must end in"),
+    ("a squeezed Arrow file", ["sample", "good.safetensors", "-o", "o.arrow.gz"], "must end in"),
+    ("junk Arrow", fit("junk.arrow"), "cannot read junk.arrow"),
+    ("half an Arrow file", fit("half.arrow"), "cannot read half.arrow"),
+    ("a junk sheet", fit("junk.xlsx"), "junk.xlsx cannot be read as a spreadsheet"),
+    ("a sheet without its name", fit("sheet.dat"), "looks like a spreadsheet"),
+    ("a device", fit("/dev/zero"), "/dev/zero: it is a device, not a file"),
+    ("a random device", fit("/dev/urandom"), "/dev/urandom: it is a device"),
+    ("a device to score", ["score", "good.safetensors", "/dev/zero"], "it is a device"),
+    ("a device to fill", ["impute", "good.safetensors", "/dev/zero"], "it is a device"),
+    ("a device of classes", ["classes", "good.safetensors", "/dev/zero"], "it is a device"),
+    ("a device of tables", fit_marginals("/dev/zero"), "it is a device"),
+    ("a device to check", ["check", "/dev/zero"], "it is a device"),
+    ("a device of a model", ["info", "/dev/zero"], "not a model file"),
+    ("an empty device", fit("/dev/null"), "/dev/null is empty"),
+    ("rows of NaN", plan(rows="nan"), "--rows must be a whole number, not nan"),
+    ("rows without end", plan(rows="inf"), "--rows must be a whole number, not inf"),
+    ("half a row", plan(rows="2.5"), "--rows must be a whole number, not 2.5"),
+    ("no row to plan", plan(rows="0"), "n_rows must be a whole number of at least 1, not 0"),
+    ("rows below zero", plan(rows="-1e6"), "n_rows must be .* not -1000000"),
+    ("rows beyond all disks", plan(rows="1e18"), r"10\^18 rows of 3 variables would take 10\^18 b"),
+    ("variables beyond memory", plan(variables=10**12), "rank 2 would take 29.1 TiB"),
+    ("levels beyond memory", plan(levels=10**12), "rank 2 would take 43.7 TiB"),
+    ("a rank beyond memory", plan(rank=10**12), "rank 1,000,000,000,000 would take 43.7 TiB"),
+    ("a rank of many digits", plan(rank=10**30), r"rank 10\^30 would take 10\^32 bytes"),
+    ("an order to plan", plan(method="marginals", order=10**20), "order 10{20} is larger than"),
+    ("bins beyond memory", fit("rows.csv", "--bins", f"age={10**20}"), r"10\^20 bins of 'age'"),
+    ("bins as a float", fit("rows.csv", "--bins", "age=1e20"), "whole number or edges .*'1e20'"),
+    ("a rank of a fit", fit("rows.csv", "--rank", str(10**12)), "would take 7.28 TiB, more memory"),
+    ("a rank of digits", fit("rows.csv", "--rank", str(10**25)), r"rank 10\^25 would take"),
+    ("an order of digits", by_marginals(10**20), "need 10{20} variables; there are 3"),
+    ("starts of digits", fit("rows.csv", "--starts", str(10**15)), "'--starts'"),
+    ("replicates of digits", fit("rows.csv", "--replicates", str(10**15)), "'--replicates'"),
+    ("the worst 1e20", worst("1e20"), "'--worst'"),
+    ("the worst of digits", worst(10**20), "'--worst': .* less than or equal to 1000000000"),
+    ("the worst none", worst(0), "'--worst'"),
+    ("draws of digits", [*IMPUTE, "--draws", str(10**20)], "'--draws'"),
+    ("rows beyond memory", ["sample", "good.safetensors", "-n", str(10**15)], "35.5 PiB"),
+    ("rows of many digits", ["sample", "good.safetensors", "-n", str(10**30)], r"10\^30 rows"),
+    ("people beyond memory", [*POPULATION, str(10**15)], r"10\^15 rows would take 35.5 PiB"),
+    ("half a person", [*POPULATION, "0.5"], "'--rows'"),
+    ("sizes beyond memory", identify(f"{10**12},2"), "1,000,000,000,002 levels would take 127 TiB"),
+    ("a rank to identify", identify("2,2,2", 10**12), "would take 43.7 TiB"),
+    ("an order to identify", identify("2,2,2", 2, "--order", str(10**20)), "there are 3"),
+    ("a long name", ask("--of", "n" * 5000), "^.{0,420}$"),
+    ("a long level", ask("--of", "age", "--given", "party=" + "n" * 5000), "^.{0,420}$"),
+    ("a long path", fit("n" * 5000), "^.{0,420}$"),
+    ("a long option", fit("rows.csv", "--method", "n" * 5000), "^.{0,420}$"),
+    ("a long command", ["n" * 5000], "^.{0,420}$"),
+    ("a name of two lines", ask("--of", "a\nb"), r"no variable 'a\\nb'"),
+    ("a path of two lines", fit("a\nb.csv"), "cannot read a b.csv"),
+    ("half a character", fit("\udcff.csv"), "cannot read .*.csv: No such file"),
+    ("filled onto itself", [*IMPUTE, "-o", "rows.csv"], "or say --in-place"),
+    ("scored onto itself", [*SCORE, "-o", "rows.csv"], "would replace the data rows.csv"),
+    ("fitted onto itself", ["fit", "rows.csv", "-o", "rows.csv"], "would replace the data"),
     ("a squeezed Parquet", ["sample", "good.safetensors", "-o", "o.parquet.gz"], "must end in"),
     ("a full disk for rows", ["sample", "good.safetensors", "-o", "/dev/full"], "No space left"),
     (
@@ -372,7 +455,7 @@ def assert_one_sentence(code, err, says):
 
 
 def test_there_are_enough_cases():
-    assert len(BAD_COMMANDS) + len(BAD_MODELS) >= 60
+    assert len(BAD_COMMANDS) + len(BAD_MODELS) >= 180
 
 
 @pytest.mark.parametrize(

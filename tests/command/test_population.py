@@ -74,7 +74,7 @@ def test_without_tables_rows_are_drawn(files, capsys):
             ("-n", "5", "--match", "colour.csv"),
             "colour.csv is about 'colour', but the model's variables are 'sex', 'vote'",
         ),
-        (("-n", "5", "-o", "people.xlsx"), "people.xlsx must end in .csv"),
+        (("-n", "5", "-o", "people.docx"), "people.docx must end in .csv"),
     ],
 )
 def test_bad_input_is_a_sentence(files, capsys, monkeypatch, more, sentence):
@@ -82,7 +82,7 @@ def test_bad_input_is_a_sentence(files, capsys, monkeypatch, more, sentence):
     code, _, err = run(capsys, "population", "model.safetensors", *more)
     assert code == 2
     assert sentence in err
-    assert not (files / "people.xlsx").exists()
+    assert not (files / "people.docx").exists()
 
 
 def test_tables_are_read_in_the_levels_of_the_model(files, capsys):

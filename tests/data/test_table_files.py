@@ -12,6 +12,7 @@ from jointpmf.data import file_codes
 from jointpmf.data.file_codes import _Coder, coded_batches, codes_in
 from jointpmf.data.learned_codes import LearnedCodes
 from jointpmf.data.table_files import open_table
+from jointpmf.data.table_output import table_output
 
 TABLE = pl.DataFrame(
     {
@@ -21,6 +22,14 @@ TABLE = pl.DataFrame(
         "truth": [True, None, False, True, True, False, True] * 12,
     }
 )
+
+
+def written(table, path):
+    with table_output(str(path)) as write:
+        write(table[:50])
+        write(table[50:])
+
+
 WRITERS = {
     "t.csv": pl.DataFrame.write_csv,
     "t.tsv": lambda table, path: table.write_csv(path, separator="\t"),
@@ -31,6 +40,9 @@ WRITERS = {
         gzip.compress(table.write_ndjson().encode())
     ),
     "t.parquet": lambda table, path: table.write_parquet(path, row_group_size=33),
+    "t.arrow": pl.DataFrame.write_ipc,
+    "t.feather": pl.DataFrame.write_ipc_stream,
+    "t.xlsx": written,
 }
 
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from jointpmf.command.console import console, print_json, say
-from jointpmf.command.models import check_replaces_nothing, read_model, read_pmf
+from jointpmf.command.console import console, print_json, say, warn
+from jointpmf.command.models import read_model, read_pmf
 from jointpmf.command.options import (
+    MOST,
     Data,
+    Escaped,
     Given,
     Json,
     Missing,
@@ -24,7 +26,7 @@ from jointpmf.command.options import (
     check_choice,
 )
 from jointpmf.command.unmatched import Unmatched
-from jointpmf.errors import JointPMFError
+from jointpmf.errors import JointPMFError, listing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -120,15 +122,16 @@ def sample(
     given: Given = None,
     output: Output = "-",
     seed: Seed = 0,
+    is_escaped: Escaped = False,
     as_json: Json = False,
 ) -> None:
     """Draw rows from the model, given what is known."""
-    from jointpmf.data.table_files import check_output, table_output
+    from jointpmf.command.writing import check_table_output, written_table
 
-    check_output(output)
+    check_table_output(output, {"model": model})
     pmf = read_pmf(model)
     rows: pl.DataFrame = pmf.sample(n, _evidence(pmf, given or []) or None, seed)
-    with table_output(output, as_json) as write:
+    with written_table(output, as_json, is_escaped) as write:
         write(rows)
     say(output, {"rows": n, "output": output}, f"{n} rows written to {output}.", as_json)
 
@@ -139,12 +142,16 @@ def score(
     worst: Annotated[
         int | None,
         typer.Option(
-            help="Only this many rows, the least likely first.", min=1, show_default=False
+            help="Only this many rows, the least likely first.",
+            min=1,
+            max=MOST,
+            show_default=False,
         ),
     ] = None,
     output: Output = "-",
     unknown: Unknown = "error",
     missing: Missing = None,
+    is_escaped: Escaped = False,
     as_json: Json = False,
 ) -> None:
     """Print the log-likelihood of each row, or show the least likely rows.
@@ -152,9 +159,10 @@ def score(
     Rows are counted from 0. Missing cells are summed out.
     """
     from jointpmf.command.score import scored_batches, worst_rows, worst_table
-    from jointpmf.data.table_files import check_output, open_table, table_output
+    from jointpmf.command.writing import check_table_output, written_table
+    from jointpmf.data.table_files import open_table
 
-    check_output(output)
+    check_table_output(output, {"model": model, "data": data})
     check_choice(unknown, "unknown", ("error", "missing"))
     pmf = read_pmf(model, data)
     n_rows, total = 0, 0.0
@@ -165,11 +173,14 @@ def score(
             rows = worst_rows(batches, worst)
             if output == "-" and not as_json:
                 where = console()
-                where.print(worst_table(rows, where.width))
+                shown, hidden = worst_table(rows, where.width)
+                where.print(shown)
+                if hidden:
+                    warn(f"not shown: {listing(hidden)}, for want of room; -o FILE writes all")
                 unmatched.say(_LEFT_OUT)
                 return
             batches = iter([rows])
-        with table_output(output, as_json) as write:
+        with written_table(output, as_json, is_escaped) as write:
             for batch in batches:
                 n_rows += len(batch)
                 total += float(batch["log_probability"].sum())
@@ -204,6 +215,7 @@ def classes(
     weights: Weights = None,
     unknown: Unknown = "error",
     missing: Missing = None,
+    is_escaped: Escaped = False,
     as_json: Json = False,
 ) -> None:
     """Say to which components (latent classes) the rows of a table belong.
@@ -212,27 +224,27 @@ def classes(
     observed cells, and the most likely component. Without, how large the components are is shown.
     """
     from jointpmf.command.classes import ClassedRows
-    from jointpmf.data.table_files import check_output, open_table, table_output
+    from jointpmf.command.writing import check_table_output, written_table
+    from jointpmf.data.table_files import open_table
 
     check_choice(unknown, "unknown", ("error", "missing"))
     if output is not None:
-        check_output(output)
-        check_replaces_nothing(output, "output", {"model": model, "data": data})
+        check_table_output(output, {"model": model, "data": data})
     pmf = read_pmf(model, data)
     with open_table(data, missing or []) as table:
         unmatched = Unmatched.of(pmf.domain.names, table.columns, [weights, *(keep or [])])
         rows = ClassedRows(pmf, table, keep or (), weights)
-        with nullcontext() if output is None else table_output(output, as_json) as write:
+        place = nullcontext() if output is None else written_table(output, as_json, is_escaped)
+        with place as write:
             for batch in rows.batches(unknown):
                 if write is not None:
                     write(batch)
-    place = output or "stdout"
     content = {"rows": rows.n_rows, "components": rows.components.sizes(), "output": output}
-    sentence = f"{rows.n_rows} rows written to {place}."
+    sentence = f"{rows.n_rows} rows written to {output}."
     if output is None and not as_json:
         console().print(rows.size_table())
         sentence = f"{rows.n_rows} rows{', by weight' if weights else ''}."
-    _say_with(unmatched, _LEFT_OUT, place, content, sentence, as_json)
+    _say_with(unmatched, _LEFT_OUT, output or "stdout", content, sentence, as_json)
 
 
 def _say_with(
@@ -270,27 +282,37 @@ def impute(
             "from another of the replicates that fit --replicates 200 wrote beside the model; "
             "without these from the one model, whose standard errors are too small.",
             min=1,
+            max=MOST,
             show_default=False,
         ),
     ] = None,
+    is_in_place: Annotated[
+        bool, typer.Option("--in-place", help="Let the completed table replace DATA itself.")
+    ] = False,
     unknown: Unknown = "error",
     missing: Missing = None,
     seed: Seed = 0,
+    is_escaped: Escaped = False,
     as_json: Json = False,
 ) -> None:
     """Fill the missing cells of a table; columns that the model does not know stay as they are."""
     import numpy as np
 
-    from jointpmf.command.imputing import Filling, models_for
-    from jointpmf.data.table_files import check_output, open_table, table_output
+    from jointpmf.command.imputing import Filling, models_for, place_of_filled
+    from jointpmf.command.writing import check_table_output, written_table
+    from jointpmf.data.table_files import open_table
     from jointpmf.predict.filling import check_strategy
 
-    check_output(output)
+    if is_in_place:
+        output = place_of_filled(data, output)
+    sources = {"model": model} if is_in_place else {"model": model, "data": data}
+    check_table_output(output, sources, "give another --output, or say --in-place")
     check_choice(unknown, "unknown", ("error", "missing"))
     check_strategy(strategy)
     pmf = read_pmf(model, data)
     filling = Filling(pmf, np.random.default_rng(seed))
-    with open_table(data, missing or []) as table, table_output(output, as_json) as write:
+    place = written_table(output, as_json, is_escaped)
+    with open_table(data, missing or []) as table, place as write:
         unmatched = Unmatched.of(pmf.domain.names, table.columns)
         if draws is None:
             batches = filling.once(table, unknown, strategy)

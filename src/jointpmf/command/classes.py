@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 from rich.table import Table
-from rich.text import Text
 
-from jointpmf.command.printing import plain_table
+from jointpmf.command.printing import label, plain_table
 from jointpmf.data.codes import Codes
 from jointpmf.data.file_codes import weighted_batches
 from jointpmf.errors import JointPMFError, listing
@@ -123,8 +122,8 @@ class ClassedRows:
         table = plain_table("component")
         for heading in ("weight", "by posterior", "by most likely"):
             table.add_column(heading, justify="right")
-        for label, *shares in (size.values() for size in self.components.sizes()):
-            table.add_row(Text(str(label)), *shares_text(shares))
+        for name, *shares in (size.values() for size in self.components.sizes()):
+            table.add_row(label(str(name)), *shares_text(shares))
         return table
 
 

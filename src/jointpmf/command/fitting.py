@@ -11,8 +11,9 @@ import typer
 from rich.text import Text
 
 from jointpmf.command.console import console, print_json
-from jointpmf.command.models import check_place, put_model
+from jointpmf.command.models import check_place, check_replaces_nothing, put_model
 from jointpmf.command.options import (
+    MOST,
     TABLES,
     Json,
     Method,
@@ -115,6 +116,7 @@ class Components:
             help="Fit from this many starts, and say how many of them find the best; with a given "
             "--rank.",
             min=1,
+            max=MOST,
             show_default=False,
         ),
     ] = None
@@ -189,6 +191,7 @@ class Sample:
             help="Fit again to this many resamples of the data, such as 200, and write these "
             "models beside MODEL; query --level 0.9 then says how sure answers are.",
             min=2,
+            max=MOST,
             show_default=False,
         ),
     ] = None
@@ -278,7 +281,8 @@ def fit(
     from jointpmf.fit.settings import Coupled, Likelihood, Search
 
     check_place(output)
-    check_sample(sample, output)
+    check_replaces_nothing(output, "model", {"data": data})
+    check_sample(sample, output, data)
     check_choice(method, "method", ("likelihood", "marginals"))
     criterion, is_published = components.chosen_by, marginals or _is_list(data)
     if is_published and _for_rows(components, columns, sample, limits):

@@ -38,6 +38,15 @@ def models_for(
     return models_of_draws(Uncertainty(*read_beside(path, pmf)), draws, generator)
 
 
+def place_of_filled(data: str, output: str) -> str:
+    """Return where a table is written that replaces what it is made from: there itself."""
+    if data == "-":
+        raise JointPMFError("--in-place needs a file; stdin cannot be replaced")
+    if output != "-" and not (os.path.exists(output) and os.path.samefile(output, data)):
+        raise JointPMFError(f"--in-place writes to {data}, not to {output}: leave one of them out")
+    return data
+
+
 @dataclass
 class Filling:
     """A table whose holes are filled, once or several times.

@@ -5,6 +5,7 @@ Nothing heavy is imported before a command runs, so that help and completion are
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -14,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from jointpmf.command import asking, checking, fitting, pages, planning, population
-from jointpmf.command.console import complain, warn
+from jointpmf.command.console import complain, open_streams, warn
 from jointpmf.errors import JointPMFError
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -76,6 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments : sequence of str, optional
         Those of the command line by default.
     """
+    open_streams()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
     handler = _Sentences(logging.WARNING)
@@ -87,6 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             standalone_mode=False,
         )
         sys.stdout.flush()
+    except SystemExit as ended:  # what typer and rich make of a reader that has had enough
+        code = _exit_code(ended.__context__ or ended)
     except Exception as error:
         if debug:
             raise
@@ -98,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     raise SystemExit(code or 0)
 
 
-def _exit_code(error: Exception) -> int:
+def _exit_code(error: BaseException) -> int:
     """Say what was wrong in one sentence, and return the code to end with."""
     if isinstance(error, JointPMFError):
         complain(str(error))
@@ -109,7 +113,8 @@ def _exit_code(error: Exception) -> int:
         _forget_stdout()
         if "Broken pipe" in str(error):  # whoever reads the output has had enough of it
             return 0
-        complain(f"cannot write the output: {_reason(error)}")
+        closed = os.strerror(errno.EBADF) in str(error)
+        complain(f"cannot write the output: {'stdout is closed' if closed else _reason(error)}")
     elif isinstance(error, MemoryError):
         complain(f"there is not enough memory: {error}")
     else:

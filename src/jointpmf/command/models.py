@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, TextIO
 
 from jointpmf.errors import JointPMFError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from jointpmf.model_file import ModelFile
     from jointpmf.pmf import JointPMF
@@ -45,15 +47,45 @@ def check_place(output: str) -> None:
         raise JointPMFError(f"cannot write {output}: it is a directory")
 
 
-def check_replaces_nothing(output: str, what: str, sources: Mapping[str, str]) -> None:
-    """Raise if what is written would replace a file that it is made from, by whatever name."""
-    for kind, path in sources.items():
-        is_stream = "-" in (output, path)  # what comes from stdin is not what goes to stdout
-        are_files = not is_stream and os.path.exists(output) and os.path.exists(path)
-        if are_files and os.path.samefile(output, path):
-            raise JointPMFError(
-                f"the {what} would replace the {kind} {path}; give another --output"
-            )
+def check_replaces_nothing(
+    output: str,
+    what: str,
+    sources: Mapping[str, str | Sequence[str]],
+    instead: str = "give another --output",
+) -> None:
+    """Raise if what is written would replace a file that it is made from, by whatever name.
+
+    A stream is the file that it was redirected to, a folder all files in it, and a `tables.toml`
+    the tables that it lists too.
+    """
+    place = _identity(output, sys.stdout)
+    for kind, paths in sources.items():
+        for path in [paths] if isinstance(paths, str) else paths:
+            if place is not None and place in _identities(path):
+                name = "that comes from stdin" if path == "-" else path
+                raise JointPMFError(f"the {what} would replace the {kind} {name}; {instead}")
+
+
+def _identities(path: str) -> set[tuple[int, int] | None]:
+    """Return which files are read at a path."""
+    paths = [path]
+    with suppress(OSError, JointPMFError):
+        if path.endswith(".toml"):
+            from jointpmf.marginals.tables_file import read_table_list
+
+            paths += [entry.path for entry in read_table_list(path).tables]
+        if os.path.isdir(path):
+            paths += [entry.path for entry in os.scandir(path)]
+    return {_identity(one, sys.stdin) for one in paths}
+
+
+def _identity(path: str, stream: TextIO) -> tuple[int, int] | None:
+    """Return what tells a file from all others, whatever it is called; None if there is none."""
+    try:
+        found = os.fstat(stream.fileno()) if path == "-" else os.stat(path)
+    except (OSError, ValueError):  # no file yet, or no stream of the system
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
 
 def put_model(output: str, pmf: JointPMF, about: Mapping[str, str]) -> None:

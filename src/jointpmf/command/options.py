@@ -12,7 +12,13 @@ import typer
 
 from jointpmf.errors import JointPMFError
 
-TABLES = "CSV, TSV, NDJSON (also .gz, .zst) or Parquet, a folder of Parquet files, or - for stdin."
+TABLES = (
+    "CSV, TSV, NDJSON (also .gz, .zst), Parquet, Arrow IPC or a spreadsheet, a folder of Parquet "
+    "files, or - for stdin."
+)
+
+MOST = 10**9
+"""What an option that counts something may be at most: more could not be counted to."""
 
 Model = Annotated[str, typer.Argument(help="A model file, or - for stdin.", show_default=False)]
 Data = Annotated[str, typer.Argument(help=TABLES, show_default=False)]
@@ -57,7 +63,22 @@ Method = Annotated[
     ),
 ]
 Output = Annotated[
-    str, typer.Option("--output", "-o", metavar="FILE", help="Where to write; - is stdout, as CSV.")
+    str,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Where to write: .csv, .tsv, .ndjson (also .gz, .zst), .parquet, .arrow or .xlsx; - "
+        "is stdout, as CSV.",
+    ),
+]
+Escaped = Annotated[
+    bool,
+    typer.Option(
+        "--escape",
+        help="For spreadsheets: in CSV and TSV, put an apostrophe before each name and cell of "
+        "text that begins with =, +, - or @ and is no number, which would run as a formula.",
+    ),
 ]
 
 

@@ -60,8 +60,7 @@ def explore(
     output = os.path.splitext(source)[0] + ".html" if output is None else output
     # pages are shared: they should not tell where files are on this machine
     name = os.path.basename(source) if os.path.isabs(source) else source
-    sources = {"model": model} if rows is None else {"model": model, "data": rows}
-    _check_page(output, is_opened, sources)
+    _check_page(output, is_opened, model, rows or "")
     check_stdin(model, rows or "")
     pmf = read_pmf(model)
     codes = None if rows is None else _codes(rows, pmf.domain, missing or [])
@@ -108,7 +107,7 @@ def report(
     asked = None if ranks is None else ranks_of(ranks)
     source = _source(model)
     output = os.path.splitext(source)[0] + "-report.html" if output is None else output
-    _check_page(output, is_opened, {"model": model, "data": data})
+    _check_page(output, is_opened, model, data)
     check_stdin(model, data)
     subject = Subject.of_file(read_model(model))
     is_shown = console(stderr=True).is_terminal
@@ -171,10 +170,14 @@ def _put_page(
         _open(output)
 
 
-def _check_page(output: str, is_opened: bool, sources: dict[str, str]) -> None:
+def _check_page(output: str, is_opened: bool, model: str, data: str = "") -> None:
     """Raise if a page cannot be opened, or would replace what it is made from."""
+    from jointpmf.judge.replicate_file import replicates_path
+
     if output == "-" and is_opened:
         raise JointPMFError("--open needs a file; stdout cannot be opened")
+    beside = "" if model == "-" else str(replicates_path(model))
+    sources = {"model": model, "replicates": beside, "data": data}
     check_replaces_nothing(output, "page", sources)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,7 +33,7 @@ def plan(
     """Print what a fit would cost on this machine: passes, memory and time."""
     from jointpmf.fit.forecast import plan as planned
 
-    if rows != int(rows):
+    if not math.isfinite(rows) or rows != int(rows):
         raise JointPMFError(f"--rows must be a whole number, not {rows:g}")
     found = planned(int(rows), variables, levels, rank, method, order, iterations)
     if as_json:

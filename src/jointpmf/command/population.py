@@ -9,7 +9,7 @@ from rich.text import Text
 
 from jointpmf.command.console import console, print_json
 from jointpmf.command.models import read_pmf
-from jointpmf.command.options import Json, Missing, Model, Output, Seed
+from jointpmf.command.options import Escaped, Json, Missing, Model, Output, Seed
 
 if TYPE_CHECKING:
     from jointpmf.predict.population import Population
@@ -30,20 +30,21 @@ def population(
     output: Output = "-",
     missing: Missing = None,
     seed: Seed = 0,
+    is_escaped: Escaped = False,
     as_json: Json = False,
 ) -> None:
     """Make whole rows that meet published tables as exactly as whole rows can.
 
     Ctrl-C writes the best rows so far.
     """
-    from jointpmf.data.table_files import check_output, table_output
+    from jointpmf.command.writing import check_table_output, written_table
     from jointpmf.marginals.published import read_marginals
 
-    check_output(output)
+    check_table_output(output, {"model": model, "table": match or ()})
     pmf = read_pmf(model)
     tables = read_marginals(match, missing or (), pmf.domain) if match else None
     found = pmf.population(n, match=tables, random_state=seed, verbose=True)
-    with table_output(output, as_json) as write:
+    with written_table(output, as_json, is_escaped) as write:
         write(found.rows)
     _say_what_is_left(found, output, as_json)
 
@@ -60,14 +61,14 @@ def _say_what_is_left(found: Population, output: str, as_json: bool) -> None:
         }
         print_json(content, where)
         return
-    from jointpmf.command.printing import plain_table
+    from jointpmf.command.printing import label, plain_table
 
     if found.residuals:
         table = plain_table("table")
         table.add_column("of the rows", justify="right")
         table.add_column("largest cell", justify="right")
         for one in found.residuals:
-            names = Text(", ".join(one.names))
+            names = label(", ".join(one.names))
             table.add_row(names, f"{one.error:.3%}", f"{one.largest:.2f}")
         where.print("What is left between the rows and the tables:")
         where.print(table)

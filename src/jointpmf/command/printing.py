@@ -16,6 +16,7 @@ from rich.text import Text
 
 from jointpmf.components import component_variable
 from jointpmf.domain import Domain, Variable, listing_of_texts, text_of
+from jointpmf.errors import on_line, on_lines
 from jointpmf.pmf import JointPMF
 from jointpmf.show.text import percent
 
@@ -31,15 +32,21 @@ _MAX_COLUMNS = 8
 """Levels of the second variable up to which two variables are shown as a crossed table."""
 
 
-def json_text(content: Any) -> str:
+def json_text(content: Any, is_ascii: bool = False) -> str:
     """Return what a machine reads: levels that JSON does not have are text, no number is NaN.
+
+    Characters that move a cursor are escaped, and with `is_ascii` all that are not in ASCII.
 
     Examples
     --------
     >>> json_text({"level": True, "objective": float("-inf")})
     '{"level": true, "objective": null}'
     """
-    return json.dumps(_for_json(content), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_for_json(content), ensure_ascii=is_ascii, allow_nan=False)
+    return "".join(
+        one if one == shown else f"\\u{ord(one):04x}"
+        for one, shown in zip(text, on_line(text), strict=True)
+    )
 
 
 def _for_json(content: Any) -> Any:
@@ -189,7 +196,7 @@ class Answer(NamedTuple):
             console.print(f"mean {mean:.4g}{between}, standard deviation {deviation:.4g}")
 
     def _heading(self) -> Text:
-        title = Text(self.title, style="bold")
+        title = label(self.title, "bold")
         if self.errors is not None:
             title.append(f"; from low to high: {100 * self.errors.level:g} %", style="not bold dim")
         return title
@@ -198,21 +205,32 @@ class Answer(NamedTuple):
         first, second = self.pmf.domain
         table = plain_table(first.name)
         for level in second.levels:
-            table.add_column(Text(f"{second.name}\n{text_of(level)}"), justify="right")
+            table.add_column(label(f"{second.name}\n{text_of(level)}"), justify="right")
         table.add_column("all", justify="right")
         shares = self.pmf.table()
         for level, row in zip(first.levels, shares, strict=True):
-            table.add_row(Text(text_of(level)), *map(percent, row), percent(row.sum()))
+            table.add_row(label(text_of(level)), *map(percent, row), percent(row.sum()))
         table.add_section()
         table.add_row("all", *map(percent, shares.sum(axis=0)), percent(1.0))
         return table
+
+
+def label(text: str, style: str = "") -> Text:
+    r"""Return a name or a level for a table, whose columns are as wide as what is shown.
+
+    Examples
+    --------
+    >>> label("a\x1b[2J").plain
+    'a␛[2J'
+    """
+    return Text(on_lines(text), style)
 
 
 def plain_table(*headings: str) -> Table:
     """Return an empty table without lines around its cells."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for heading in headings:
-        table.add_column(Text(heading))
+        table.add_column(label(heading))
     return table
 
 
@@ -228,7 +246,7 @@ def _bar_table(
     table.add_column("")
     most = max(share for _, share in rows) or 1.0
     for levels, share in rows:
-        cells = [Text(text_of(level)) for level in levels]
+        cells = [label(text_of(level)) for level in levels]
         ends = _between(levels, ranges)
         table.add_row(*cells, percent(share), *ends, Text(bar(share / most), style="cyan"))
     return table
@@ -262,7 +280,7 @@ def _error_table(
         low, high = errors.low[place], errors.high[place]
         solid = bar(low / most, width)
         light = "░" * (round(width * high / most) - len(solid))
-        cells = [Text(text_of(level)) for level in levels]
+        cells = [label(text_of(level)) for level in levels]
         numbers = map(percent, (share, errors.se[place], low, high))
         ends = _between(levels, ranges)
         table.add_row(*cells, *numbers, *ends, Text(solid + light, style="cyan"))
@@ -276,9 +294,9 @@ def domain_table(domain: Domain) -> Table:
     table.add_column("")
     for variable in domain:
         table.add_row(
-            Text(variable.name, style="bold"),
+            label(variable.name, "bold"),
             str(variable.size),
-            Text(listing_of_texts(variable.levels)),
+            label(listing_of_texts(variable.levels)),
         )
     return table
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import jointpmf as jp
 from jointpmf.command.console import console, warn
+from jointpmf.command.models import check_replaces_nothing
 from jointpmf.errors import JointPMFError
 from jointpmf.judge.replicate_file import replicates_path
 from jointpmf.rows.resampling import Design
@@ -77,9 +79,11 @@ class Replicating:
         return {"file": path, "number": len(sure), "resampling": sure.resampling}
 
 
-def check_sample(sample: Sample, output: str) -> None:
-    """Raise if replicates are asked for that could not be written, or half asked for."""
+def check_sample(sample: Sample, output: str, data: Sequence[str]) -> None:
+    """Raise if replicates are asked for that should not be written there, or half asked for."""
     if sample.replicates is None and sample.columns:
         raise JointPMFError("--groups and --strata belong to --replicates")
     if sample.replicates is not None and output == "-":
         raise JointPMFError("--replicates are written beside the model: give -o a file, not -")
+    if sample.replicates is not None:
+        check_replaces_nothing(str(replicates_path(output)), "replicates", {"data": data})

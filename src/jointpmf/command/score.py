@@ -7,9 +7,8 @@ from typing import Any
 
 import polars as pl
 from rich.table import Table
-from rich.text import Text
 
-from jointpmf.command.printing import plain_table
+from jointpmf.command.printing import label, plain_table
 from jointpmf.data.file_codes import coded_batches
 from jointpmf.data.table_files import TableFile
 from jointpmf.domain import text_of
@@ -46,27 +45,28 @@ def worst_rows(batches: Iterable[pl.DataFrame], count: int) -> pl.DataFrame:
     return worst
 
 
-def worst_table(rows: pl.DataFrame, width: int) -> Table:
-    """Return the least likely rows as a table for people, with the columns that there is room for.
+def worst_table(rows: pl.DataFrame, width: int) -> tuple[Table, list[str]]:
+    """Return the least likely rows as a table for people, and the columns that it has no room for.
 
     Examples
     --------
     >>> rows = pl.DataFrame({"row": [7], "log_probability": [-9.0], "a": ["x"], "b": ["y" * 90]})
-    >>> worst_table(rows, width=80).columns[-1].header
-    <text 'a' [] ''>
+    >>> worst_table(rows, width=80)[1]
+    ['b']
     """
     table = plain_table()
     table.add_column("row", justify="right")
     table.add_column("log-likelihood", justify="right")
     cells = [[str(row) for row in rows["row"]], [f"{log:.2f}" for log in rows["log_probability"]]]
     room = width - len("log-likelihood") - max(map(len, ("row", *cells[0]))) - 2 * _GAP
-    for name in rows.columns[2:]:
-        texts = ["" if cell is None else text_of(cell) for cell in rows[name]]
-        room -= max(map(len, (name, *texts))) + _GAP
+    names = rows.columns[2:]
+    while names:
+        texts = ["" if cell is None else text_of(cell) for cell in rows[names[0]]]
+        room -= max(map(len, (names[0], *texts))) + _GAP
         if room < 0:
             break
-        table.add_column(Text(name))
+        table.add_column(label(names.pop(0)))
         cells.append(texts)
     for row in zip(*cells, strict=True):
-        table.add_row(*map(Text, row))
-    return table
+        table.add_row(*map(label, row))
+    return table, names

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from jointpmf.errors import on_line
 from jointpmf.pmf import JointPMF
 from jointpmf.solvers.loop import Step
+
+_FIRST = "reading, and finding a start"
+"""What a fit does before its first iteration."""
 
 
 class FitWatch:
@@ -57,5 +62,38 @@ def watched(console: Console) -> Iterator[FitWatch]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     is_shown = console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=not is_shown) as bar:
-        task = bar.add_task("reading, and finding a start", total=None)
-        yield FitWatch(lambda line: bar.update(task, description=line))
+        task = bar.add_task(_FIRST, total=None)
+
+        def show(line: str) -> None:
+            bar.update(task, description=on_line(line))
+
+        watch = FitWatch(show)
+        with _finds_shown(watch) if is_shown else nullcontext():
+            yield watch
+
+
+class _Finds(logging.Handler):
+    """Shows what the library finds before there are iterations to show."""
+
+    def __init__(self, watch: FitWatch) -> None:
+        super().__init__(logging.INFO)
+        self.watch = watch
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one sentence; warnings are printed by themselves."""
+        if self.watch.step is None and record.levelno < logging.WARNING:
+            self.watch.show(f"{_FIRST}: {record.getMessage()}")
+
+
+@contextmanager
+def _finds_shown(watch: FitWatch) -> Iterator[None]:
+    """Show what the library logs while it looks for a start."""
+    logger, handler = logging.getLogger("jointpmf"), _Finds(watch)
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        logger.removeHandler(handler)

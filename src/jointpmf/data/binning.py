@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from jointpmf.domain import MISSING, Variable
-from jointpmf.errors import JointPMFError, listing, shown
+from jointpmf.errors import JointPMFError, check_size, listing, shown, text_of_count
 from jointpmf.times import seconds_of, texts_of_times, time_in
 
 Cut = int | Sequence[Any]
@@ -20,6 +20,9 @@ Cut = int | Sequence[Any]
 
 Bins = Mapping[str, Cut] | int
 """How to cut: by column, or one number of bins for all columns of too many distinct numbers."""
+
+_BYTES_PER_BIN = 1000
+"""Memory that a bin takes while it is made, about: its label, its edges, and its value."""
 
 
 def bins_by_name(bins: Bins | None, names: Sequence[str]) -> Mapping[str, Cut]:
@@ -69,6 +72,7 @@ def binned_variable(
     if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
         if bins < 1:
             raise JointPMFError(f"column {name!r} needs at least one bin, not {bins}")
+        check_size(_BYTES_PER_BIN * int(bins), f"{text_of_count(int(bins))} bins of {name!r}")
         edges = _edges_by_count(numbers, int(bins))
         if time is not None:  # cuts between days, hours or minutes, where no cell lies between
             step = next((s for s in (86400, 3600, 60, 1) if (numbers % s == 0).all()), 1e-6)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jointpmf.domain import MISSING, Domain, check_is_domain
+from jointpmf.domain import MISSING, Domain, check_is_domain, some_names
 from jointpmf.errors import JointPMFError, rectangle
 
 
@@ -67,6 +67,11 @@ class Codes:
             raise JointPMFError(
                 f"the code {array[row, n]} of column {self.domain.names[n]!r} in row {row} {why}"
             )
+
+    def __repr__(self) -> str:
+        """Say how many rows there are of which variables."""
+        names = some_names(self.domain.names)
+        return f"Codes({names}; {len(self.domain)} variables, {self.n_rows} rows)"
 
     @property
     def n_rows(self) -> int:

@@ -154,9 +154,8 @@ def _checked(download: Callable[..., Any], archive: Archive) -> Callable[..., No
         if sha256 != archive.sha256:
             raise JointPMFError(
                 f"{archive.file} from {address} has the SHA-256 sum {sha256} instead of "
-                f"{archive.sha256} and was thrown away: try again, or, if its publisher has "
-                f"changed it, unpack {archive.unpacked!r} from a copy that you trust into "
-                f"{_PLACE}"
+                f"{archive.sha256}: try again, or unpack {archive.unpacked!r} from a copy that you "
+                "trust into data_home or JOINTPMF_DATA"
             )
 
     return checked

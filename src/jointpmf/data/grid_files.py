@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from typing import Any
 
 import polars as pl
 
 from jointpmf.data.grid import Grid
+from jointpmf.data.sheets import is_sheet, read_sheet
 from jointpmf.data.table_files import open_table
-from jointpmf.errors import JointPMFError, listing, shown
-from jointpmf.output import reason_of
-
-_SHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-"""How the names of spreadsheets end."""
+from jointpmf.errors import JointPMFError, shown
 
 
 def read_grid(
@@ -42,8 +37,8 @@ def read_grid(
     >>> grid.header, grid.columns
     (('a', 'count'), (['1', '2'], ['1,000', '*']))
     """
-    if path.lower().endswith(_SHEETS):
-        return _below_header(path, _sheet(path, sheet), skip)
+    if is_sheet(path):
+        return _below_header(path, read_sheet(path, sheet), skip)
     if sheet is not None:
         raise JointPMFError(f"{path} has no sheet {shown(sheet)}: it is no spreadsheet")
     with open_table(path, missing) as file:
@@ -70,39 +65,3 @@ def _below_header(name: str, cells: pl.DataFrame, skip: int) -> Grid:
 def _check_rows(count: int, name: str) -> None:
     if count < 1:
         raise JointPMFError(f"{name} has no rows")
-
-
-def _sheet(path: str, sheet: str | int | None) -> pl.DataFrame:
-    try:
-        import fastexcel
-    except ImportError:
-        raise JointPMFError(
-            f"{path} is a spreadsheet, which needs the extra: pip install 'jointpmf[datasets]'"
-        ) from None
-    try:
-        if not os.path.isfile(path):
-            os.stat(path)
-            raise JointPMFError(f"cannot read {path}: it is not a file")
-        names = fastexcel.read_excel(path).sheet_names
-        chosen = _chosen_sheet(path, sheet, names)
-        options: dict[str, Any] = {"read_options": {"dtypes": "string"}, "has_header": False}
-        return pl.read_excel(path, sheet_name=chosen, raise_if_empty=False, **options)
-    except (OSError, ValueError) as error:
-        if isinstance(error, JointPMFError):
-            raise
-        reason = reason_of(error) if isinstance(error, OSError) else str(error)
-        raise JointPMFError(f"cannot read {path}: {reason}") from None
-    except (fastexcel.FastExcelError, pl.exceptions.PolarsError):
-        raise JointPMFError(f"{path} cannot be read as a spreadsheet") from None
-
-
-def _chosen_sheet(path: str, sheet: str | int | None, names: list[str]) -> str:
-    if sheet is None and len(names) == 1:
-        return names[0]
-    if isinstance(sheet, int) and 1 <= sheet <= len(names):
-        return names[sheet - 1]
-    if sheet in names:
-        return str(sheet)
-    asked = "" if sheet is None else f"no sheet {shown(sheet)} but "
-    which = "" if sheet is not None else ": say which one to read with sheet"
-    raise JointPMFError(f"{path} has {asked}the sheets {listing(names)}{which}")

@@ -1,7 +1,8 @@
-"""Tables on disk, read and written in batches, however large they are.
+"""Tables on disk, read in batches, however large they are.
 
-CSV, TSV, NDJSON (plain, gzip or zstandard), Parquet, and folders of Parquet. Cells of CSV files are
-text here, so that no type is guessed before all of a column is known. Files are read piece by
+CSV, TSV, NDJSON (plain, gzip or zstandard), Parquet, Arrow IPC, spreadsheets, and folders of
+Parquet. Cells of CSV files and of spreadsheets are text here, so that no type is guessed before all
+of a column is known. Files are read piece by
 piece, because a scan by Polars reads far ahead.
 """
 
@@ -15,17 +16,18 @@ import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 import polars as pl
 
+from jointpmf.data.sheets import is_sheet, read_sheet
 from jointpmf.domain import check_distinct
 from jointpmf.errors import JointPMFError
-from jointpmf.output import PathLike, atomic_output, reason_of
+from jointpmf.output import PathLike, reason_of
 
 _HEAD_BYTES = 2**16
 """Bytes from the beginning of a file, by which its kind and its columns are found."""
@@ -41,6 +43,9 @@ _KINDS = {
     ".pq": "parquet",
     ".ndjson": "ndjson",
     ".jsonl": "ndjson",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
 }
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
@@ -63,13 +68,13 @@ class TableFile:
 
     @cached_property
     def kind(self) -> str:
-        """One of csv, tsv, parquet, ndjson: by the file's name, or else by its first bytes."""
+        """One of csv, tsv, sheet, parquet, arrow, ndjson: by the name, or by the first bytes."""
         return kind_of(self.name)[0] or self._kind_inside()
 
     @property
     def is_text(self) -> bool:
         """Whether its cells have no types, only text."""
-        return self.kind in ("csv", "tsv")
+        return self.kind in ("csv", "tsv", "sheet")
 
     @cached_property
     def columns(self) -> list[str]:
@@ -87,8 +92,8 @@ class TableFile:
     def schema(self) -> pl.Schema:
         """The types of the columns, where the file has types."""
         with _reading(self.name):
-            if self.kind == "parquet":
-                return pl.scan_parquet(self.path, glob=False).collect_schema()
+            if self.kind in ("parquet", "arrow"):
+                return self._scan().collect_schema()
             if self.is_read_ahead:
                 return self._lines(self.path).collect_schema()
             empty = [self._lines(piece).collect_schema().to_frame() for piece in self._pieces()]
@@ -100,8 +105,8 @@ class TableFile:
         """Yield the rows, some at a time, of these columns or all; text of some as categories."""
         kept = list(self.columns if columns is None else columns)
         with _reading(self.name):
-            if self.kind == "parquet":
-                frame = pl.scan_parquet(self.path, glob=False).select(kept)
+            if self.kind in ("parquet", "arrow"):
+                frame = self._scan().select(kept)
                 yield from self._slices(_with_categories(frame, categories))
             elif self.is_read_ahead:
                 rows = max(self.batch_cells // len(self.columns), 1)
@@ -122,6 +127,13 @@ class TableFile:
                     source = file.read()
             options = self._csv_options() | {"null_values": list(self.missing)}
             return pl.read_csv(source, has_header=False, **options)
+
+    def _scan(self) -> pl.LazyFrame:
+        if self.kind == "parquet":
+            return pl.scan_parquet(self.path, glob=False)
+        if self._begins_with(b"ARROW1"):
+            return pl.scan_ipc(self.path, glob=False)
+        return pl.read_ipc_stream(self.path).lazy()  # the form of a pipe, which has no index
 
     def _slices(self, frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
         n_rows = int(frame.select(pl.len()).collect().item())
@@ -184,6 +196,8 @@ class TableFile:
     def _separator(self) -> str:
         if self.kind == "tsv":
             return "\t"
+        if self.kind == "sheet":
+            return ","
         line = self._first_line
         return next((mark for mark in (",", ";", "\t") if mark in line), ",")
 
@@ -204,6 +218,12 @@ class TableFile:
         with _reading(self.name):
             if self._begins_with(b"PAR1"):
                 return "parquet"
+            if self._begins_with(b"ARROW1") or self._begins_with(b"\xff\xff\xff\xff"):
+                return "arrow"
+            if self._begins_with(b"PK\x03\x04"):
+                raise JointPMFError(
+                    f"{self.name} looks like a spreadsheet: give it a name that ends in .xlsx"
+                )
         line = self._first_line.lstrip()
         if line.startswith("["):
             raise JointPMFError(
@@ -322,6 +342,8 @@ def _common_type(first: Any, second: Any, where: str) -> Any:
 
 def kind_of(name: str) -> tuple[str | None, str]:
     """Return a file's kind, or None if its name does not say it, and its compression."""
+    if is_sheet(name):
+        return "sheet", "uncompressed"
     stem, last = os.path.splitext(name.lower())
     compression = _COMPRESSIONS.get(last, "uncompressed")
     kind = _KINDS.get(os.path.splitext(stem)[1] if last in _COMPRESSIONS else last)
@@ -357,19 +379,26 @@ def open_table(path: str, missing: Iterable[str] = (), **sizes: int) -> Iterator
     """
     texts = (*_MISSING_TEXTS, *missing)
     if path == "-":
+        _check_ends(_behind(sys.stdin), "the input")
         with _spooled(sys.stdin.buffer) as spooled:
             yield TableFile(spooled, "the input", texts, **sizes)
         return
     try:
-        mode = os.stat(path).st_mode
+        found = os.stat(path)
+        mode = found.st_mode
     except (OSError, ValueError) as error:
         raise JointPMFError(f"cannot read {path}: {reason_of(error)}") from None
     if stat.S_ISDIR(mode):
         yield TableFolder.at(path, **sizes)
         return
+    if stat.S_ISREG(mode) and is_sheet(path):
+        with _spooled(io.BytesIO(read_sheet(path).write_csv(include_header=False).encode())) as csv:
+            yield TableFile(csv, path, texts, **sizes)
+        return
     if stat.S_ISREG(mode):
         yield TableFile(path, path, texts, **sizes)
         return
+    _check_ends(found, path)
     with _reading(path), open(path, "rb") as pipe, _spooled(pipe) as spooled:
         yield TableFile(spooled, path, texts, **sizes)
 
@@ -386,84 +415,25 @@ def open_tables(
         yield tables[0] if len(tables) == 1 else TableFolder(name, name, files=tuple(tables))
 
 
+def _behind(stream: TextIO) -> os.stat_result | None:
+    """Return what a stream reads from, if that is known to the system and no terminal."""
+    try:
+        return None if stream.isatty() else os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return None
+
+
+def _check_ends(found: os.stat_result | None, name: str) -> None:
+    """Raise if something is a device, such as /dev/zero, whose bytes have no end."""
+    if found is None or not (stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode)):
+        return
+    if found.st_rdev != os.stat(os.devnull).st_rdev:
+        raise JointPMFError(f"cannot read {name}: it is a device, not a file")
+
+
 @contextmanager
 def _spooled(source: BinaryIO) -> Iterator[str]:
     with tempfile.NamedTemporaryFile(prefix="jointpmf-") as file:
         shutil.copyfileobj(source, file)
         file.flush()
         yield file.name
-
-
-def check_output(path: str) -> None:
-    """Raise if the name of a file does not say what kind of table to write.
-
-    Examples
-    --------
-    >>> check_output("out.xlsx")
-    Traceback (most recent call last):
-    jointpmf.errors.JointPMFError: out.xlsx must end in .csv, .tsv, .parquet, .ndjson or .gz, .zst
-    """
-    kind, compression = kind_of(path)
-    is_stream = path == "-" or (os.path.exists(path) and not os.path.isfile(path))
-    if (kind is None and not is_stream) or (kind == "parquet" and compression != "uncompressed"):
-        raise JointPMFError(f"{path} must end in .csv, .tsv, .parquet, .ndjson or .gz, .zst")
-
-
-@contextmanager
-def table_output(path: str, as_json: bool = False) -> Iterator[Callable[[pl.DataFrame], None]]:
-    """Give a function that writes batches of rows to a file, or to stdout for `-`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with table_output(f"{folder}/t.tsv") as write:
-    ...         write(pl.DataFrame({"a": [1]}))
-    ...         write(pl.DataFrame({"a": [2]}))
-    ...     pl.read_csv(f"{folder}/t.tsv")["a"].to_list()
-    [1, 2]
-    """
-    check_output(path)
-    kind, compression = kind_of(path)
-    kind = kind or ("ndjson" if as_json else "csv")
-    if path == "-":
-        sys.stdout.flush()
-        with _batch_writer(sys.stdout.buffer, kind, compression) as write:
-            yield write
-        return
-    with atomic_output(path) as file, _batch_writer(file, kind, compression) as write:
-        yield write
-
-
-@contextmanager
-def _batch_writer(
-    file: BinaryIO, kind: str, compression: Any
-) -> Iterator[Callable[[pl.DataFrame], None]]:
-    if kind == "parquet":
-        batches: list[pl.DataFrame] = []
-        yield batches.append
-        pl.concat(batches, how="vertical_relaxed").write_parquet(file)
-    elif kind == "ndjson":
-        yield lambda batch: batch.write_ndjson(file, compression=compression)
-    else:
-        yield _CsvWriter(file, "\t" if kind == "tsv" else ",", compression).write
-
-
-@dataclass
-class _CsvWriter:
-    """Writes batches below each other; compressed ones may simply follow one another."""
-
-    file: BinaryIO
-    separator: str
-    compression: Any
-    needs_header: bool = True
-
-    def write(self, batch: pl.DataFrame) -> None:
-        """Write more rows."""
-        batch.write_csv(
-            self.file,
-            separator=self.separator,
-            compression=self.compression,
-            include_header=self.needs_header,
-        )
-        self.needs_header = False

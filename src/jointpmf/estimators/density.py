@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from jointpmf.data.encode import encode
 from jointpmf.domain import Domain, check_is_domain, is_missing
-from jointpmf.errors import JointPMFError, seeded_generator, shown, whole_number
+from jointpmf.errors import JointPMFError, seeded_generator, shown, whole_rank
 from jointpmf.estimators.base import PMFBase, counting_rows, seed_of
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import checked_loop
@@ -176,7 +176,7 @@ class PMFEstimator(PMFBase):
         """Return how a fit of the given rank is done."""
         objective = self._checked_objective()
         assert isinstance(objective, Likelihood)
-        rank = whole_number(self.rank, "the rank", 1)
+        rank = whole_rank(self.rank)
         loop = checked_loop(self.max_iter, self.tol, (2000, 1e-10))
         return EMFit(rank, loop, objective.smoothing or 0.0, objective.towards or "uniform")
 

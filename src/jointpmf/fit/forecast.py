@@ -16,7 +16,15 @@ import numpy as np
 
 from jointpmf.data.codes import Codes
 from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError, one_of, whole_number
+from jointpmf.errors import (
+    JointPMFError,
+    check_size,
+    one_of,
+    text_of_count,
+    text_of_size,
+    whole_number,
+    whole_rank,
+)
 from jointpmf.fit.coupled import CoupledFit
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.memory import text_of_bytes
@@ -37,6 +45,9 @@ many subsets of its variables are counted to find a start."""
 
 _SEARCHED_FITS = 8.0
 """What the search for the best optimum costs in fits, about: three climbs that agree."""
+
+_MOST_CELLS = 10**16
+"""Cells of the largest table that is planned: 9 PiB of codes."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +124,7 @@ def plan(
     for name, number in numbers.items():
         whole_number(number, name, 1)
     whole_number(n_iter, "n_iter", 0)
+    _check_sizes(n_rows, n_variables, levels, rank)
     how, passes, trial = "maximum likelihood by EM", 2, partial(_likelihood, rank)
     if one_of(method, ("likelihood", "marginals"), "method") == "marginals":
         if whole_number(order, "the order", 2) > n_variables:
@@ -141,6 +153,18 @@ def plan(
         early / passes, begin + search,
         begin + search + n_runs * (n_early * early + (n_iter - n_early) * late),
     )  # fmt: skip
+
+
+def _check_sizes(n_rows: int, n_variables: int, levels: int, rank: int) -> None:
+    """Raise if there can be no such table, or no such model."""
+    n_levels, n_cells = n_variables * levels, n_rows * n_variables
+    if n_cells > _MOST_CELLS:
+        raise JointPMFError(
+            f"{text_of_count(n_rows)} rows of {text_of_count(n_variables)} variables would take "
+            f"{text_of_size(n_cells)} as codes, more than any disk holds"
+        )
+    whole_rank(rank, n_levels)
+    check_size(100 * n_levels, f"a domain of {text_of_count(n_levels)} levels")
 
 
 def _extended(trial: Callable[..., list[float]], codes: Codes) -> Callable[[int], list[float]]:

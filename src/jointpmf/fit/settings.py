@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number
+from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number, whole_rank
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
@@ -186,7 +186,7 @@ def checked_rank(rank: Any) -> int | None:
         if rank != "auto":
             raise JointPMFError(f"the rank must be a whole number or 'auto', not {shown(rank)}")
         return None
-    return whole_number(rank, "the rank", 1)
+    return whole_rank(rank)
 
 
 @dataclass(frozen=True)

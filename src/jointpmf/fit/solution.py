@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jointpmf.errors import shown
 from jointpmf.solvers.loop import Outcome, Status, Step, sentence_of_end
 
 if TYPE_CHECKING:
@@ -188,9 +189,9 @@ class Solution:
     disagreement: float | None = None
     source: FittedTo | None = None
     settings: Objective | None = None
-    marginals: MarginalSet | None = field(default=None, repr=False)
-    reopen: Reopen | None = field(default=None, repr=False, compare=False)
-    fingerprint: int | None = field(default=None, repr=False)
+    marginals: MarginalSet | None = None
+    reopen: Reopen | None = field(default=None, compare=False)
+    fingerprint: int | None = None
 
     @classmethod
     def of(cls, outcome: Outcome, domain: Domain, start: Start | None = None) -> Solution:
@@ -436,6 +437,15 @@ class Solution:
         from jointpmf.judge.spread import spread_of_solution
 
         return spread_of_solution(self, query, given, n_starts, random_state, verbose)
+
+    def __repr__(self) -> str:
+        """Return the model and what is most worth knowing of the fit, on a line or two."""
+        facts = [f"objective {self.objective:.6g}", f"{self.n_iter} iterations"]
+        facts += [f"start {shown(str(self.start))}"] if self.start is not None else []
+        facts += [self.replication] if self.replication else []
+        facts += [f"the average of {self.n_averaged} fits"] if self.n_averaged > 1 else []
+        facts += [f"fitted to {self.source}"] if self.source is not None else []
+        return f"Solution({self.pmf!r}, {self.status.name}, {', '.join(facts)})"
 
     def __str__(self) -> str:
         """Say how the fit ended."""

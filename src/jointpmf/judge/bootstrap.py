@@ -13,7 +13,7 @@ import numpy as np
 from jointpmf.data.codes import Codes, checked_weights
 from jointpmf.data.encode import ReadOptions, checked_options, encode
 from jointpmf.domain import MISSING
-from jointpmf.errors import seeded_generator, whole_number
+from jointpmf.errors import seeded_generator, whole_number, whole_rank
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import checked_loop, progress_bar
 from jointpmf.fit.search import Trials
@@ -118,7 +118,7 @@ def bootstrap_test(
     >>> jp.bootstrap_test(rows, rank=1, n_bootstrap=19, random_state=0).p_value
     0.05
     """
-    rank = whole_number(rank, "the rank", 1)
+    rank = whole_rank(rank)
     n_bootstrap = whole_number(n_bootstrap, "n_bootstrap", 1)
     codes = encode(table, **checked_options(reading, "bootstrap_test"))
     weights = checked_weights(sample_weight, codes.n_rows)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError, seeded_generator, whole_number
+from jointpmf.errors import JointPMFError, seeded_generator, whole_rank
 from jointpmf.judge.known import KnownTables, known_tables
 from jointpmf.judge.wanted import WantedTables, wanted_tables
 from jointpmf.point import Point
@@ -209,7 +209,7 @@ def identifiability(
     generator = seeded_generator(random_state)
     tables = known_tables(known, order, generator)
     domain = tables.domain
-    rank = whole_number(rank, "the rank", 1)
+    rank = whole_rank(rank, sum(domain.sizes))
     if pmf is not None and (pmf.domain != domain or pmf.rank != rank):
         raise JointPMFError(f"the model {pmf!r} is not of rank {rank} over these variables")
     point = None if pmf is None else Point.of_pmf(pmf)

@@ -15,7 +15,7 @@ import numpy as np
 from jointpmf.data.codes import checked_weights
 from jointpmf.data.encode import ReadOptions, checked_options, encode
 from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError, one_of, seeded_generator, shown, whole_number
+from jointpmf.errors import JointPMFError, one_of, seeded_generator, shown, whole_number, whole_rank
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import in_stage, progress_bar, watched_loop
 from jointpmf.fit.settings import Likelihood, Search, checked_objective, checked_search
@@ -167,7 +167,7 @@ def _checked_ranks(ranks: Any) -> list[int]:
         given = [] if isinstance(ranks, str) else list(ranks)
     except TypeError:
         given = []
-    asked = sorted({whole_number(rank, "a rank", 1) for rank in given})
+    asked = sorted({whole_rank(rank) for rank in given})
     if not asked:
         raise JointPMFError(f"ranks must be a list of whole numbers, not {shown(ranks)}")
     return asked

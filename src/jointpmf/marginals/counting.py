@@ -16,7 +16,8 @@ import numpy as np
 
 from jointpmf.compiled.counting import count_blocks, flat_cells
 from jointpmf.data.codes import Codes
-from jointpmf.errors import JointPMFError, whole_number
+from jointpmf.errors import JointPMFError, check_size
+from jointpmf.marginals.orders import check_listed
 from jointpmf.marginals.tables import DEFAULT_LIMITS, SparseTable, Table, TableLimits, compact
 from jointpmf.threads import run_all
 
@@ -34,6 +35,8 @@ def count_tables(
     limits: TableLimits = DEFAULT_LIMITS,
 ) -> list[Table]:
     """Return the table of counts of every subset, in the order asked."""
+    n_kept = sum(min(_extended_cells(codes, subset), codes.n_rows) for subset in subsets)
+    check_size(8 * n_kept, f"{len(subsets):,} tables of {codes.n_rows:,} rows")
     by_prefix: dict[Subset, list[int]] = {}
     for position, subset in enumerate(subsets):
         by_prefix.setdefault(subset[:-1], []).append(position)
@@ -118,11 +121,7 @@ def _count_by_sorting(codes: Codes, subset: Subset, weights: np.ndarray | None) 
 
 def names_of_order(domain: Domain, order: int) -> list[tuple[str, ...]]:
     """Return the names of all subsets of `order` variables."""
-    order = whole_number(order, "the order", 1)
-    if order > len(domain):
-        raise JointPMFError(
-            f"marginals of order {order} need {order} variables; there are {len(domain)}"
-        )
+    check_listed(domain, order)
     return list(combinations(domain.names, order))
 
 

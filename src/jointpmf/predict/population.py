@@ -16,7 +16,14 @@ import numpy as np
 from jointpmf.compiled.population import improve
 from jointpmf.data.codes import Codes
 from jointpmf.data.decode import decode, table_of
-from jointpmf.errors import JointPMFError, one_of, seeded_generator, whole_number
+from jointpmf.errors import (
+    JointPMFError,
+    check_size,
+    one_of,
+    seeded_generator,
+    text_of_count,
+    whole_number,
+)
 from jointpmf.fit.progress import progress_bar
 from jointpmf.predict.targets import Targets, tables_of
 from jointpmf.probabilities import cumulative
@@ -149,6 +156,7 @@ def population(
 ) -> Population:
     """Return n rows of a model that meet the tables; see `JointPMF.population`."""
     n = whole_number(n, "the number of rows", 1)
+    check_size(8 * n * (len(pmf.domain) + 2), f"{text_of_count(n)} rows")
     one_of(backend, ("polars", "pandas", "pyarrow", "codes"), "backend")
     generator = seeded_generator(random_state)
     tables = [] if match is None else tables_of(match, pmf.domain)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -64,8 +64,8 @@ class Table:
     """A table in memory, as a source."""
 
     codes: Codes
-    weights: np.ndarray | None
-    rows: TableRows
+    weights: np.ndarray | None = field(repr=False)
+    rows: TableRows = field(repr=False)
 
     @classmethod
     def of_codes(cls, codes: Codes, weights: np.ndarray | None = None) -> Table:

@@ -125,7 +125,7 @@ class _Weighted(ABC):
         return marginal_of_counts(self.counts, self.domain)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rows(_Weighted):
     """The distinct rows of a table: their observed cells, and how often each was seen.
 
@@ -227,7 +227,7 @@ class Rows(_Weighted):
         return Rows(self.domain, cells, ptr, self.weights[which], 0, self.is_emphasised)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ColumnRows(_Weighted):
     """Rows that stay columns of codes, as small as they came; cells are listed when needed.
 
