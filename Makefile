@@ -66,9 +66,6 @@ paper-quick: .venv/paper
 
 bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.compiled
-	$(BIN)/python -m benchmarks.large_rank
-	$(BIN)/python -m benchmarks.encoding
-	$(BIN)/python -m benchmarks.many_rows
 	$(BIN)/python -m benchmarks.population
 	$(BIN)/python -m benchmarks.exact
 	JOINTPMF_PEERS=.venv-peers/bin/python $(BIN)/python -m benchmarks.speed

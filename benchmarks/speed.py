@@ -15,7 +15,10 @@ from pathlib import Path
 from benchmarks.measure import gemm_flops, printed
 from jointpmf.threads import n_threads
 
-BENCHMARKS = ("first_call", "likelihood", "conditional", "counting", "sampling", "sweep")
+BENCHMARKS = (
+    *("first_call", "encoding", "many_rows", "likelihood", "large_rank", "conditional"),
+    *("counting", "sampling", "sweep"),
+)
 LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "polars", "pandas", "pyarrow", "scikit-learn")
 RESULT = Path(__file__).parent / "results" / "speed.md"
 

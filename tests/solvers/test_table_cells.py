@@ -190,3 +190,18 @@ def test_marginals_are_those_of_independent_variables():
     tables = jp.MarginalSet.from_table(rows, 2, domain=DOMAIN).measurements
     seen = [np.bincount(rows[:, n], minlength=DOMAIN.sizes[n]) / 1000 for n in range(4)]
     assert np.allclose(TableCells(DOMAIN, tables).marginal, np.concatenate(seen), atol=1e-12)
+
+
+def test_many_cells_are_the_cells_of_the_joint():
+    """So many that rows of such a number would be worth looking up in combinations."""
+    truth = jp.random_pmf(jp.Domain.of_sizes([4] * 8), 3, random_state=0)
+    tables = jp.MarginalSet.from_table(truth.sample(20_000, random_state=0), 3)
+    cells = TableCells(truth.domain, tables.measurements)
+    assert cells.n_cells > 32 * (sum(truth.domain.sizes) + 1)
+    _, found = cells.expectation(3).counts(cells.expectation(3).stack(Point.of_pmf(truth)))
+    names = truth.domain.names
+    expected = sum(
+        (table.counts * np.log(truth.marginal([names[n] for n in table.positions]).table())).sum()
+        for table in tables.measurements
+    )
+    assert found == pytest.approx(expected, rel=1e-10)

@@ -254,8 +254,9 @@ def levels_and_codes(table: Any, names: Sequence[str]) -> list[tuple[list[Any], 
     Examples
     --------
     >>> import polars as pl
-    >>> levels_and_codes(pl.DataFrame({"user": ["b", "a", None, "b"]}), ["user"])
-    [(['a', 'b'], array([ 1,  0, -1,  1], dtype=int32))]
+    >>> [(levels, codes)] = levels_and_codes(pl.DataFrame({"user": ["b", "a", None]}), ["user"])
+    >>> levels, codes.tolist()
+    (['a', 'b'], [1, 0, -1])
     """
     columns = columns_of(table, None, None)[1]
     found = []

@@ -148,7 +148,8 @@ def codes_of_polars(series: Any, are_listed: bool) -> OwnCodes:
     Examples
     --------
     >>> import polars as pl
-    >>> codes_of_polars(pl.Series(["yes", None, "no"], dtype=pl.Categorical), True).codes.tolist()
+    >>> answers = pl.Series(["yes", None, "no"], dtype=pl.Enum(["yes", "no"]))
+    >>> codes_of_polars(answers, True).codes.tolist()
     [0, -1, 1]
     """
     own = series.to_physical() if are_listed else series.rank("dense")

@@ -61,7 +61,8 @@ class Combinations:
 
     def are_worth(self, n_rows: int) -> bool:
         """Tell whether so many rows are worth the products."""
-        is_shorter = 2 * len(self.firsts) <= len(self.radix) + 1
+        # one variable has nothing to be taken together with; cells of tables are all of one
+        is_shorter = 1 < len(self.radix) >= 2 * len(self.firsts) - 1
         return is_shorter and n_rows >= _ROWS_PER_COMBINATION * self.n_combinations
 
     def stack(self, stack: np.ndarray) -> np.ndarray:
