@@ -111,10 +111,10 @@ def e_step(cells, ptr, row_weights, stack, n_safe, posterior, counts, logs, lane
                 out = posterior[begin : begin + size, p * wide : (p + 1) * wide]
                 _normalise(products[p], behind[p], totals, out)
         if len(counts) > 0:
-            least = totals * (_NEGLIGIBLE if stack.shape[1] >= _MANY else 0.0)
+            least = _NEGLIGIBLE if stack.shape[1] >= _MANY else 0.0
             for p in range(len(sums)):
-                worth = shares[p] > least
-                _add(sums[p], products[p], worth, behind[p], totals, weights, cells, own, lanes)
+                of_panel = sums[p], products[p], shares[p], behind[p]
+                _add(*of_panel, totals, least, weights, cells, own, lanes)
     if len(sums) > 1:
         _put_back(sums, counts)
 
@@ -134,8 +134,10 @@ def _panels_of(stack, wide):
     if stack.shape[1] == wide:
         return stack.reshape((1, len(stack), wide))
     panels = np.empty((stack.shape[1] // wide, len(stack), wide))
-    for p in range(len(panels)):
-        panels[p] = stack[:, p * wide : (p + 1) * wide]
+    for p in range(len(panels)):  # element by element: slices would take seconds to compile
+        for i in range(len(stack)):
+            for f in range(wide):
+                panels[p, i, f] = stack[i, p * wide + f]
     return panels
 
 
@@ -144,7 +146,9 @@ def _put_back(panels, stack):
     """Set a stack to its panels."""
     wide = panels.shape[2]
     for p in range(len(panels)):
-        stack[:, p * wide : (p + 1) * wide] = panels[p]
+        for i in range(len(stack)):
+            for f in range(wide):
+                stack[i, p * wide + f] = panels[p, i, f]
 
 
 @inner
@@ -186,11 +190,14 @@ def _align(products, exponents):
 
 
 @inner
-def _add(sums, products, worth, behind, totals, row_weights, cells, ptr, lanes):
-    """Add the posterior of a panel, times the weights of rows worth it, to the rows of cells."""
+def _add(sums, products, shares, behind, totals, least, row_weights, cells, ptr, lanes):
+    """Add the posterior of a panel, times the weights of rows, to the rows of their cells.
+
+    Rows of which it has no more than the part `least` are left out.
+    """
     prior = len(sums) - 1
     for k in range(len(ptr) - 1):
-        if worth[k]:
+        if shares[k] > least * totals[k]:
             scale = row_weights[k] / totals[k] * _POWERS[behind[k]]
             add_row(sums, prior, products, k, scale, 0, cells, ptr[k], ptr[k + 1], lanes)
 
