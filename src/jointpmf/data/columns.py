@@ -226,8 +226,7 @@ def _own_codes(series: nw.Series[Any]) -> OwnCodes:
         return codes_of_pyarrow(series.to_native())
     if not series.implementation.is_polars():
         return codes_of_pandas(series.to_native())
-    listed = series.cast(nw.Categorical) if series.dtype == nw.String else series
-    return codes_of_polars(listed.to_native(), listed.dtype in (nw.Categorical, nw.Enum))
+    return codes_of_polars(series.to_native(), series.dtype in (nw.Categorical, nw.Enum))
 
 
 _TIMES: dict[Any, str] = {
@@ -264,11 +263,12 @@ def columns_of(table: Any, domain: Domain | None, missing_code: Any) -> tuple[in
             "a table must be a pandas, Polars or PyArrow table or an array, "
             f"not {type(table).__name__}"
         ) from None
-    if isinstance(frame, nw.LazyFrame):
-        frame = frame.collect()
+    frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
     for name in frame.columns:
         if not isinstance(name, str):
             raise JointPMFError(f"column names must be strings, not {shown(name)}")
+    if frame.implementation.is_polars():  # which finds the levels of all columns at once
+        frame = frame.with_columns(nw.selectors.string().cast(nw.Categorical))
     code = None if is_missing(missing_code) else missing_code
     read = partial(_column_of_series, frame, code)
     return len(frame), {name: partial(read, name) for name in frame.columns}
