@@ -114,14 +114,24 @@ def test_the_first_row_of_an_unknown_level_is_named(library):
     ]
 
 
+TYPES = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint64, float]
+
+
+def ends_of(dtype):
+    return np.iinfo(dtype) if dtype is not float else np.iinfo(np.int32)
+
+
 @pytest.mark.parametrize(
-    "dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint64, float]
+    ("dtype", "size"),
+    [
+        (dtype, size)
+        for dtype in TYPES
+        for size in (3, 127, 128, 256, 40_000)
+        if size <= int(ends_of(dtype).max) - int(ends_of(dtype).min) + 1
+    ],
 )
-@pytest.mark.parametrize("size", [3, 127, 128, 256, 40_000])
 def test_numbers_from_the_lowest_of_their_type(dtype, size):
-    ends = np.iinfo(dtype) if dtype is not float else np.iinfo(np.int32)
-    if size > int(ends.max) - int(ends.min) + 1:
-        pytest.skip("the type has fewer numbers")
+    ends = ends_of(dtype)
     above = np.random.default_rng(0).integers(0, size, 100_000)
     above[:2] = 0, size - 1
     cells = np.array([int(ends.min) + int(k) for k in above], dtype)
