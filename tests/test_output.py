@@ -91,3 +91,13 @@ def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path):
         fail()
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["kept"]
+
+
+def test_what_is_replaced_keeps_who_may_read_it(tmp_path):
+    path = tmp_path / "private.csv"
+    path.write_text("a")
+    path.chmod(0o600)
+    with atomic_output(path) as file:
+        file.write(b"b")
+    assert path.read_text() == "b"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -23,7 +23,8 @@ _MOST_BYTES = 2**36
 _ON_LINE: dict[int, int] = {
     **{code: 0x2400 + code for code in range(0x20)},  # Unicode's pictures of these characters
     **dict.fromkeys((*range(0x7F, 0xA0), *range(0xD800, 0xE000)), 0xFFFD),
-    **dict.fromkeys((0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)), 0xFFFD),
+    **dict.fromkeys((0x061C, 0x200E, 0x200F), 0xFFFD),
+    **dict.fromkeys((*range(0x2028, 0x202F), *range(0x2066, 0x206A)), 0xFFFD),
 }
 """What is printed instead of controls, halves of characters and marks that turn the direction."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -66,6 +67,8 @@ def _renamed_when_whole(target: Path) -> Iterator[BinaryIO]:
         try:
             yield file
             file.flush()
+            if target.exists():  # what was there keeps who may read it
+                os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
             os.fsync(file.fileno())
             os.replace(temporary, target)
         finally:

@@ -170,3 +170,12 @@ def test_a_lookup_beside_a_list(size, highest):
     codes = OwnCodes(generator.integers(-1, size, N_ROWS), size).codes
     new = generator.integers(-1, highest + 1, size)
     assert recoded(codes, new).tolist() == [-1 if k < 0 else new[k] for k in codes.tolist()]
+
+
+@pytest.mark.parametrize("n_spellings", [127, 128, 255, 256, 257, 400])
+def test_more_spellings_than_bytes(n_spellings):
+    """Early batches have codes of a byte; later ones may bring many spellings of few levels."""
+    codes = np.array([0, -1, 100, 126, 127], np.int8)
+    new = [k % 90 for k in range(n_spellings)]
+    expected = [new[k] if 0 <= k < n_spellings else -1 for k in codes.tolist()]
+    assert recoded(codes, new).tolist() == expected

@@ -71,3 +71,12 @@ def test_a_sheet_without_rows_is_empty(tmp_path):
     assert read_sheet(str(tmp_path / "t.xlsx")).is_empty()
     with pytest.raises(jp.JointPMFError, match=r"t\.xlsx is empty"):
         jp.fit_rows(str(tmp_path / "t.xlsx"), rank=1)
+
+
+def test_rows_without_any_cell_stay(tmp_path):
+    path = str(tmp_path / "holes.xlsx")
+    table = {"a": [None, "x", None, "y"], "b": [None, "1", None, "2"]}
+    with table_output(path) as write:
+        write(pl.DataFrame(table))
+    with open_table(path) as found:
+        assert pl.concat(found.batches()).to_dict(as_series=False) == table

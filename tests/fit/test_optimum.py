@@ -243,6 +243,22 @@ class TestManyRows:
         assert 0 < searched <= passes * n_kept * 4
         assert len([n for n, _ in n_cells if n == n_kept]) <= 2 * found.n_iter + 1 + 3
 
+    @pytest.mark.parametrize(
+        "place",
+        ["optimum._Climbs.chosen", "optimum._Climbs._go_on_with_all_rows", "likelihood.lifted"],
+    )
+    def test_someone_stops_between_fits(self, rows, place, monkeypatch):
+        """What was found by then is returned, not a start."""
+
+        def stops(*_):
+            raise KeyboardInterrupt
+
+        whole = self.many(rows)
+        monkeypatch.setattr(f"jointpmf.fit.{place}", stops)
+        found = self.many(rows)
+        assert found.status is jp.Status.STOPPED
+        assert cost(found.pmf, rows) == pytest.approx(whole.objective, rel=0.01)
+
     def test_seeds_and_threads(self, rows):
         found = []
         for count in (1, 2):

@@ -16,9 +16,11 @@ from jointpmf.point import Point
 from jointpmf.rows import distinct as distinct_module
 from jointpmf.rows.expectation import Expectation
 from jointpmf.rows.table import (
+    ColumnRows,
     Rows,
     log_likelihoods,
     mean_log_likelihood,
+    rows_of_codes,
 )
 from support import oracle
 
@@ -506,3 +508,40 @@ class TestBits:
         for a, b in zip(several, one, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12)
         np.testing.assert_array_equal(several[2], one[2])
+
+
+class TestManyDistinctRows:
+    """Above 65,536 rows that do not repeat, a table keeps its columns."""
+
+    @pytest.fixture
+    def codes(self):
+        return jp.encode(np.random.default_rng(0).integers(2, size=(70_000, 24)))
+
+    def test_a_row_that_counts_for_nothing_may_be_impossible(self, codes):
+        weights = np.ones(codes.n_rows)
+        weights[0] = 0
+        rows = rows_of_codes(codes, weights)
+        assert isinstance(rows, ColumnRows)
+        factors = np.full((48, 1), 0.5)
+        factors[:2, 0] = np.eye(2)[1 - codes.array[0, 0]]
+        point = Point(np.ones(1), factors)
+        same = codes.array[:, 0] != codes.array[0, 0]
+        weights[~same] = 0
+        rows = rows_of_codes(codes, weights)
+        assert mean_log_likelihood(rows, point) == pytest.approx(-23 * np.log(2))
+
+    def test_they_can_be_emphasised(self, codes):
+        rows = rows_of_codes(codes)
+        found = rows.emphasised(3, 5)
+        assert isinstance(found, Rows)
+        assert len(found.cells) == (23 + 5) * codes.n_rows
+
+    def test_sums_of_chunks_stay_within_their_memory(self, codes):
+        rows = rows_of_codes(codes)
+        assert rows.combinations is not None
+        found = Expectation(rows, 8, chunk_bytes=2**20)
+        found.counts(found.stack(Point(np.full(8, 1 / 8), np.full((48, 8), 0.5))))
+        assert (
+            sum(chunk.nbytes for chunk in found._counts[rows.combinations.n_combinations + 1])
+            <= 2**20
+        )

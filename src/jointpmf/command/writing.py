@@ -12,7 +12,7 @@ import polars as pl
 from jointpmf.command.models import check_replaces_nothing
 from jointpmf.data.table_files import kind_of
 from jointpmf.data.table_output import check_output, table_output
-from jointpmf.errors import on_line
+from jointpmf.errors import JointPMFError, listing, on_line
 
 _FORMULA = r"^\s*[=+\-@]|^[\t\r]"
 """How the cells begin that a spreadsheet takes for a formula, unless they are numbers."""
@@ -67,6 +67,8 @@ def _with_texts(batch: pl.DataFrame, change: Callable[[pl.Series], pl.Series]) -
     columns = [
         change(column.cast(pl.String)) if column.dtype in _TEXTS else column for column in batch
     ]
+    if len(set(names)) < len(names):
+        raise JointPMFError(f"names would be the same when they are escaped: {listing(names)}")
     return pl.DataFrame(dict(zip(names, columns, strict=True)))
 
 

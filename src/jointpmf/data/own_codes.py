@@ -59,7 +59,8 @@ def recoded(codes: np.ndarray, new: Iterable[int]) -> np.ndarray:
     table = table.astype(_small(int(table.max()) + 1))
     if codes.dtype == table.dtype == np.int8:  # bytes have a lookup of their own, twice as fast
         every = np.full(256, _NONE, np.int8)
-        every[: len(table) - 1] = table[:-1]
+        known = table[:-1][:128]  # no code of a byte is above 127
+        every[: len(known)] = known
         return np.frombuffer(codes.tobytes().translate(every.tobytes()), np.int8)
     found = np.empty(len(codes), table.dtype)
     for rows in _blocks(len(codes)):

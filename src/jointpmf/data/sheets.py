@@ -63,7 +63,8 @@ def read_sheet(path: str, sheet: str | int | None = None) -> pl.DataFrame:
         names = fastexcel.read_excel(path).sheet_names
         chosen = _chosen_sheet(path, sheet, names)
         options: dict[str, Any] = {"read_options": {"dtypes": "string"}, "has_header": False}
-        return pl.read_excel(path, sheet_name=chosen, raise_if_empty=False, **options)
+        options |= {"raise_if_empty": False, "drop_empty_rows": False}
+        return pl.read_excel(path, sheet_name=chosen, **options)
     except (OSError, ValueError) as error:
         if isinstance(error, JointPMFError):
             raise

@@ -138,7 +138,7 @@ class TableFile:
     def _slices(self, frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
         n_rows = int(frame.select(pl.len()).collect().item())
         size = max(self.batch_cells // max(len(frame.collect_schema()), 1), 1)
-        for begin in range(0, n_rows, size):
+        for begin in range(0, max(n_rows, 1), size):  # without rows there is an empty batch
             yield frame.slice(begin, size).collect()
 
     def _lines(

@@ -144,7 +144,10 @@ class EMFit:
             return found
         if isinstance(source, SpooledRows) and source.n_rows > size and self.loop.max_iter:
             return self._begin_after_steps(source, sample, found, generator)
-        return found._replace(point=lifted(found.point, source))
+        try:
+            return found._replace(point=lifted(found.point, source))
+        except KeyboardInterrupt:  # while all rows were counted
+            return found._replace(stopped=True)
 
     def _fit_to_sample(
         self, sample: Table, generator: np.random.Generator, whole: Source | None = None

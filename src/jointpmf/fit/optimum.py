@@ -20,7 +20,7 @@ import numpy as np
 from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials, log_how_often_found
 from jointpmf.fit.solution import Solution, Start
-from jointpmf.fit.starts import fresh_points, lifted
+from jointpmf.fit.starts import fresh_points, lifted, possible
 from jointpmf.point import Point
 from jointpmf.rows.source import Source, Table
 from jointpmf.rows.table import drawn_by_weight
@@ -77,11 +77,10 @@ def best_optimum(
     trials: Trials[str] = climbs.trials
     try:
         trials.run(climbs.candidates(), climbs.is_enough)
-    except KeyboardInterrupt:  # before there was a fit
-        here = replace(fit, loop=replace(fit.loop, max_iter=0))
-        point = point_at_rows(table.rows, fit.rank, generator)
-        return here.from_point(table, point, Start("rows"), begun=begun).stopped()
-    told = trials.told(_finished(climbs), max(climbs.n_agreed, 1))
+    except KeyboardInterrupt:  # before a climb had ended
+        return _as_far_as_it_came(climbs)
+    best = _chosen(climbs)
+    told = trials.told(_finished(climbs, best), max(climbs.n_found(best), 1))
     if not trials.is_stopped and fit.n_starts != 1:
         log_how_often_found(told)
     return told
@@ -110,7 +109,7 @@ class _Climbs:
     """Passes of the fits that began afresh and were not given up."""
     _best: Outcome | None = None
     """The best of the climb that is going on."""
-    _kind: str = ""
+    kind: str = ""
     """The kind of point that this climb began at."""
 
     @property
@@ -148,11 +147,23 @@ class _Climbs:
         """The best of all climbs, and of what came of crossing them."""
         return min([*self.ends, *self.crossings], key=lambda end: end.objective)
 
+    def n_found(self, optimum: Outcome) -> int:
+        """Return how many climbs ended at an optimum by themselves."""
+        gaps = (abs(end.objective - optimum.objective) for end in self.ends)
+        return sum(gap <= self._tolerance for gap in gaps)
+
+    def begun_at(self, optimum: Outcome) -> Start:
+        """Return where the climb began that ended at an optimum, or the best one did."""
+        found = [*self.trials.solutions, self.trials.best]
+        same = (one for one in found if one.objective == optimum.objective)
+        start = next(same, self.trials.best).start
+        assert start is not None
+        return start
+
     @property
-    def n_agreed(self) -> int:
-        """How many climbs ended at the best optimum by themselves."""
-        best = self.best.objective
-        return sum(end.objective <= best + self._tolerance for end in self.ends)
+    def furthest(self) -> Point | None:
+        """The best point there is while the first climb has not ended."""
+        return None if self._best is None else self._best.point
 
     @property
     def _tolerance(self) -> float:
@@ -175,7 +186,7 @@ class _Climbs:
             return False
         gaps = np.diff(sorted(end.objective for end in self.ends)) > self._tolerance
         is_evidence = self.fit.effort.is_evidence(len(self.ends), 1 + int(gaps.sum()))
-        return self._is_used_up or (is_evidence and self.n_agreed > 1)
+        return self._is_used_up or (is_evidence and self.n_found(self.best) > 1)
 
     @property
     def _is_used_up(self) -> bool:
@@ -188,7 +199,7 @@ class _Climbs:
 
     def _climb(self, k: int) -> Solution:
         """Return the best that one start and moves from there lead to."""
-        self._best, self._kind = None, ""
+        self._best, self.kind = None, ""
         loop, table = self._loop(k), self._part()
         try:
             with interrupts():
@@ -208,7 +219,7 @@ class _Climbs:
         n_rows = None if table is self.table else table.rows.total
         if self._is_stopped:  # perhaps since it ended
             own = own._replace(status=Status.STOPPED)
-        return Solution.of(own, self.table.domain, Start(self._kind, n_rows=n_rows))
+        return Solution.of(own, self.table.domain, Start(self.kind, n_rows=n_rows))
 
     def _part(self) -> Table:
         """Return the rows that a climb searches: all, or a sample if all would take too long."""
@@ -277,7 +288,7 @@ class _Climbs:
         if best is None or found.objective < best.objective:
             self._best = found
             if kind:
-                self._kind = kind
+                self.kind = kind
                 self.passes_of_fits.append(_passes(found))
         elif found.status is Status.STOPPED:
             self._best = best._replace(status=Status.STOPPED)
@@ -333,7 +344,7 @@ class _Climbs:
         loop = self.fit.loop
         stage = f"start {k + 1} of {'' if self.fit.n_starts else 'at most '}{self.n_most}"
         if self.ends:
-            count = max(self.n_agreed, 1)
+            count = max(self.n_found(self.best), 1)
             often = {1: "once", 2: "twice"}.get(count, f"{count} times")
             stage += f", best {self.best.objective:.4f}, found {often}"
         return in_stage(replace(loop, tol=max(loop.tol, _SEARCH_TOL)), stage)
@@ -347,11 +358,30 @@ def _is_ahead(one: Outcome, other: Outcome, least: float = 0.0) -> bool:
     return one.objective < other.objective - max(_GAIN * abs(other.objective), least)
 
 
-def _finished(climbs: _Climbs) -> Solution:
+def _as_far_as_it_came(climbs: _Climbs) -> Solution:
+    """Return the best that was found before any climb had ended, or else a start."""
+    fit, table, point = climbs.fit, climbs.table, climbs.furthest
+    if point is None:
+        point = point_at_rows(table.rows, fit.rank, climbs.generator)
+    here = replace(fit, loop=replace(fit.loop, max_iter=0))
+    start = Start(climbs.kind or "rows")
+    return here.from_point(table, possible(point, table), start, begun=climbs.begun).stopped()
+
+
+def _chosen(climbs: _Climbs) -> Outcome:
+    """Return the best of all climbs, by all rows unless someone stops meanwhile."""
+    try:
+        with interrupts():
+            return climbs.chosen()
+    except KeyboardInterrupt:
+        climbs.trials.is_stopped = True
+        return climbs.best
+
+
+def _finished(climbs: _Climbs, best: Outcome) -> Solution:
     """Return the best of all climbs, fitted to the end and with the history of both runs."""
-    fit, table, best = climbs.fit, climbs.table, climbs.chosen()
-    start, n_left = climbs.trials.best.start, fit.loop.max_iter - best.n_iter
-    assert start is not None
+    fit, table = climbs.fit, climbs.table
+    start, n_left = climbs.begun_at(best), fit.loop.max_iter - best.n_iter
     if climbs.trials.is_stopped:
         return Solution.of(best, table.domain, start).stopped()
     if n_left <= 0 or climbs.most_work is not None:  # what is left to do all rows do better

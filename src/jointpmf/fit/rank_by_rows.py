@@ -271,7 +271,12 @@ class _RankSearch:
 
     def _cost(self, kind: AnyKind) -> float:
         count = 1 if isinstance(kind, TraitKind) else self.n_tried
-        return float(np.mean([s.validation for s in self.trials.of(kind)[:count]]))
+        return float(np.mean([s.validation for s in self._ended(kind)[:count]]))
+
+    def _ended(self, kind: AnyKind) -> list[Solution]:
+        """Return the fits of a kind, without one that was stopped where there are others."""
+        fits = self.trials.of(kind)
+        return [fit for fit in fits if fit.status is not Status.STOPPED] or fits
 
     def _fit(self, kind: AnyKind, k: int) -> Solution:
         """Return the fit of one kind on one split, stopped by what was held out."""
@@ -280,7 +285,6 @@ class _RankSearch:
         split = self._splits[k]
         table = split.fitted
         if isinstance(kind, _Kind) and kind.emphasis > 1:
-            assert isinstance(table.rows, Rows)
             assert self.target is not None
             table = replace(table, rows=table.rows.emphasised(self.target, kind.emphasis))
         return self._of(kind).run(table, np.random.default_rng(split.seed), split.judge)
@@ -333,7 +337,7 @@ class _RankSearch:
     def averaged(self) -> Solution:
         """Return the average of the fits of the best kind, with a record of all."""
         kind = self.chosen or self.best
-        best = self.trials.of(kind)
+        best = self._ended(kind)
         pmf = self._with_free(best) if isinstance(kind, TraitKind) else _average_of(best)
         rows = Rows.of_codes(self.codes, self.weights)
         restarts = (

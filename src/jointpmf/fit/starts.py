@@ -82,7 +82,8 @@ def begin_in_memory(
 def possible(point: Point, source: Source) -> Point:
     """Return a start under which all rows can happen."""
     if isinstance(source, Table):
-        is_possible = not np.isneginf(log_likelihoods(source.rows, point)).any()
+        logs = log_likelihoods(source.rows, point)
+        is_possible = not np.isneginf(logs[source.rows.weights > 0]).any()
     else:
         expectation = source.expectation(len(point.weights))
         is_possible = np.isfinite(expectation.counts(expectation.stack(point))[1])

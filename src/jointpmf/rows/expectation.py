@@ -84,7 +84,8 @@ class Expectation(Stacks):
         super().__init__(rows.domain, rank)
         self.rows = rows
         self._lanes = lanes_of(panel_width(rank))
-        size = 8 * (self.n_levels + 1) * self.width
+        combined = 0 if rows.combinations is None else rows.combinations.n_combinations
+        size = 8 * (max(self.n_levels, combined) + 1) * self.width
         n_chunks = min(len(rows) // CHUNK_ROWS, MAX_CHUNKS, chunk_bytes // size)
         self._bounds = np.linspace(0, len(rows), max(n_chunks, 1) + 1).astype(np.int64)
         self._sums = np.empty(len(self._bounds) - 1)
@@ -132,12 +133,12 @@ class Expectation(Stacks):
                 weights = self.rows.weights[rows]
                 found = own[rows.start - begin : rows.stop - begin]
                 e_step(cells, ptr, weights, stack, n_safe, unused, counts[k], found, self._lanes)
-            self._sums[k] = _weighted_sum(self.rows.weights[begin:end], own)
+            self._sums[k] = weighted_sum(self.rows.weights[begin:end], own)
 
         run_all([partial(chunk, k) for k in range(len(counts))])
 
 
-def _weighted_sum(weights: np.ndarray, logs: np.ndarray) -> float:
+def weighted_sum(weights: np.ndarray, logs: np.ndarray) -> float:
     """Return Σ weight · log; a row that counts for nothing may be impossible."""
     with np.errstate(invalid="ignore"):
         counted = weights * logs

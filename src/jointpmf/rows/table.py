@@ -20,7 +20,7 @@ from jointpmf.domain import MISSING, Domain
 from jointpmf.point import Point
 from jointpmf.rows.combinations import Combinations
 from jointpmf.rows.distinct import Kinds, kinds_if_few, kinds_of_rows, row_hashes
-from jointpmf.rows.expectation import Expectation, ListedRows
+from jointpmf.rows.expectation import Expectation, ListedRows, weighted_sum
 
 MOST_LISTED = 2**28
 """Bytes of the longest list of cells that is made of a whole table; longer ones stay columns."""
@@ -287,6 +287,10 @@ class ColumnRows(_Weighted):
         """Return the observed cells of some rows, and for each the position of its row in those."""
         return self.taken(which).cells_of(np.arange(len(which)))
 
+    def emphasised(self, n: int, times: int) -> Rows:
+        """Return rows in which the observed cells of one variable count several times."""
+        return self.taken(np.arange(len(self))).emphasised(n, times)
+
     def taken(self, which: np.ndarray) -> Rows:
         """Return some of the rows, with their cells listed."""
         columns = np.take(self.columns, which, axis=1)
@@ -336,4 +340,4 @@ def log_likelihoods(rows: TableRows, point: Point) -> np.ndarray:
 
 def mean_log_likelihood(rows: TableRows, point: Point) -> float:
     """Return the mean log-likelihood of the rows, by weight, under a model."""
-    return float(np.multiply(rows.weights, log_likelihoods(rows, point)).sum()) / rows.total
+    return weighted_sum(rows.weights, log_likelihoods(rows, point)) / rows.total

@@ -97,6 +97,7 @@ class RowSums:
         self._kept: _Likelihoods | None = None
         width = scores.offsets[-1] + len(self._holes)
         self._designs: dict[tuple[int, int], np.ndarray] = {}
+        self._n_points = 0  # of the pass that they are kept from
         self._keeps_designs = 4 * n_rows * width <= _MOST_DESIGN
 
     def sums(self, model: Columns, weights: np.ndarray) -> Sums:
@@ -158,6 +159,8 @@ class RowSums:
 
     def _slopes(self, model: Columns, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what the scores and holes of a row are multiplied by, and what is added."""
+        if len(weights) != self._n_points:  # other blocks of rows
+            self._designs, self._n_points = {}, len(weights)
         log_totals = model.log_totals
         whole = np.ones(len(log_totals), bool)
         whole[self._holes] = False

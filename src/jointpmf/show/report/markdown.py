@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from jointpmf.errors import on_line
 from jointpmf.judge.summary import criterion_name
 from jointpmf.judge.text import share_text
 from jointpmf.show.text import amount_text, count_text, number_text, percent, shortened
@@ -55,7 +56,7 @@ def _text(text: str, width: int = 80) -> str:
     >>> print(_text("a|b <i>"), _text("two\nlines"))
     a\|b \<i\> two lines
     """
-    plain = " ".join(shortened(text, width).split())
+    plain = on_line(" ".join(shortened(text, width).split()))
     return re.sub(r"([\\`*_\[\]<>|~$&])", r"\\\1", plain) if plain else "“”"
 
 
