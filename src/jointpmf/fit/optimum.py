@@ -154,8 +154,7 @@ class _Climbs:
 
     def begun_at(self, optimum: Outcome) -> Start:
         """Return where the climb began that ended at an optimum, or the best one did."""
-        found = [*self.trials.solutions, self.trials.best]
-        same = (one for one in found if one.objective == optimum.objective)
+        same = (one for one in self.trials.solutions if one.objective == optimum.objective)
         start = next(same, self.trials.best).start
         assert start is not None
         return start

@@ -18,7 +18,7 @@ from jointpmf.fit.search import Trials
 from jointpmf.fit.solution import Solution, Start
 from jointpmf.point import Point
 from jointpmf.rows.source import Source, Table
-from jointpmf.rows.table import log_likelihoods
+from jointpmf.rows.table import mean_log_likelihood
 from jointpmf.solvers.starts.closed_form import point_in_closed_form
 from jointpmf.solvers.starts.random import (
     can_merge,
@@ -82,8 +82,7 @@ def begin_in_memory(
 def possible(point: Point, source: Source) -> Point:
     """Return a start under which all rows can happen."""
     if isinstance(source, Table):
-        logs = log_likelihoods(source.rows, point)
-        is_possible = not np.isneginf(logs[source.rows.weights > 0]).any()
+        is_possible = np.isfinite(mean_log_likelihood(source.rows, point))
     else:
         expectation = source.expectation(len(point.weights))
         is_possible = np.isfinite(expectation.counts(expectation.stack(point))[1])

@@ -61,7 +61,7 @@ class Combinations:
 
     def are_worth(self, n_rows: int) -> bool:
         """Tell whether so many rows are worth the products."""
-        # one variable has nothing to be taken together with; cells of tables are all of one
+        # one variable has nothing to be taken together with
         is_shorter = 1 < len(self.radix) >= 2 * len(self.firsts) - 1
         return is_shorter and n_rows >= _ROWS_PER_COMBINATION * self.n_combinations
 

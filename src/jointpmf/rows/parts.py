@@ -20,13 +20,13 @@ from jointpmf.marginals.counts import MarginalCounts
 from jointpmf.marginals.orders import check_countable
 from jointpmf.marginals.tables import Table as CountTable
 from jointpmf.marginals.tables import add
+from jointpmf.rows.distinct import row_hashes
 from jointpmf.rows.expectation import Stacks
 from jointpmf.rows.source import Table, digest_of
 from jointpmf.rows.table import (
     ColumnRows,
     TableRows,
     drawn_by_weight,
-    hashes_of,
     marginal_of_counts,
     rows_of_codes,
 )
@@ -136,7 +136,7 @@ class HashRows:
         marks = weights.view(np.uint64).copy()  # of weights that are no counts, all bits
         is_count = (weights < 2**53) & (weights % 1 == 0)
         marks[is_count] = weights[is_count].astype(np.uint64)
-        return RowHash(int((hashes_of(part.rows) * marks).sum()))
+        return RowHash(int((row_hashes(part.rows.columns) * marks).sum()))
 
 
 def fingerprint_of(table: Table) -> int:

@@ -19,7 +19,7 @@ from jointpmf.data.codes import Codes, code_dtype
 from jointpmf.domain import MISSING, Domain
 from jointpmf.point import Point
 from jointpmf.rows.combinations import Combinations
-from jointpmf.rows.distinct import Kinds, kinds_if_few, kinds_of_rows, row_hashes
+from jointpmf.rows.distinct import Kinds, kinds_if_few, kinds_of_rows
 from jointpmf.rows.expectation import Expectation, ListedRows, weighted_sum
 
 MOST_LISTED = 2**28
@@ -82,7 +82,7 @@ class _Weighted(ABC):
 
     domain: Domain
     weights: np.ndarray
-    is_emphasised = False
+    may_repeat = False
 
     @property
     @abstractmethod
@@ -98,7 +98,7 @@ class _Weighted(ABC):
     @cached_property
     def combinations(self) -> Combinations | None:
         """How the E-step takes variables together, if there are rows enough for that."""
-        if self.is_emphasised:
+        if self.may_repeat:
             return None
         found = Combinations(self.domain)
         return found if found.are_worth(len(self)) else None
@@ -137,8 +137,8 @@ class Rows(_Weighted):
         How often, or with which weight, each row was seen; and the sum of that.
     n_empty : int
         Rows of the table that had no observed cell; they say nothing and are left out.
-    is_emphasised : bool
-        Whether a row may have one cell several times.
+    may_repeat : bool
+        Whether a row may have several cells of one variable, so that it is no row of codes.
     """
 
     domain: Domain
@@ -146,7 +146,7 @@ class Rows(_Weighted):
     ptr: np.ndarray
     weights: np.ndarray
     n_empty: int = 0
-    is_emphasised: bool = False
+    may_repeat: bool = False
 
     @classmethod
     def of_codes(cls, codes: Codes, sample_weight: np.ndarray | None = None) -> Rows:
@@ -194,7 +194,8 @@ class Rows(_Weighted):
     @cached_property
     def _combined(self) -> np.ndarray:
         """The combinations of all rows; they are asked for again and again."""
-        return Combinations(self.domain).of_columns(self.columns)
+        assert self.combinations is not None
+        return self.combinations.of_columns(self.columns)
 
     def listed(
         self, begin: int, end: int, combinations: Combinations | None = None
@@ -224,7 +225,7 @@ class Rows(_Weighted):
         """Return some of the rows."""
         ptr = np.concatenate([[0], np.cumsum(np.diff(self.ptr)[which])])
         cells = self.cells_of(which)[1]
-        return Rows(self.domain, cells, ptr, self.weights[which], 0, self.is_emphasised)
+        return Rows(self.domain, cells, ptr, self.weights[which], 0, self.may_repeat)
 
 
 @dataclass(frozen=True, repr=False)
@@ -310,11 +311,6 @@ def rows_of_codes(codes: Codes, sample_weight: np.ndarray | None = None) -> Tabl
     if kinds is None:
         return ColumnRows.as_they_are(codes, sample_weight)
     return Rows.of_kinds(codes.domain, kinds)
-
-
-def hashes_of(rows: TableRows) -> np.ndarray:
-    """Return a hash of each row, whose sums tell tables apart."""
-    return row_hashes(rows.columns)
 
 
 def drawn_by_weight(

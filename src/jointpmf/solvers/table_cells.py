@@ -337,7 +337,7 @@ def _rows(domain: Domain, places: np.ndarray, weights: np.ndarray) -> Rows:
     ptr = np.zeros(len(is_place) + 1, np.int64)
     np.cumsum(is_place.sum(axis=1), out=ptr[1:])
     listed = places[is_place].astype(cell_dtype(domain.offsets[-1]))
-    return Rows(domain, listed, ptr, weights.astype(float))
+    return Rows(domain, listed, ptr, weights.astype(float), may_repeat=True)
 
 
 def _n_obs_of(table: Measurement) -> np.ndarray:
