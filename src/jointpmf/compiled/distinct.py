@@ -74,10 +74,3 @@ def are_runs_equal(column, places, starts):
             if column[places[k]] != code:
                 return False
     return True
-
-
-@compiled
-def take_codes(column, places, out):
-    """Set `out` to the codes of some rows."""
-    for k in range(len(out)):
-        out[k] = column[places[k]]

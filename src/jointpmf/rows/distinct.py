@@ -19,7 +19,6 @@ from jointpmf.compiled.distinct import (
     probed,
     set_row_keys,
     starts_of_runs,
-    take_codes,
 )
 from jointpmf.data.codes import Codes
 from jointpmf.threads import n_threads, row_blocks, run_all
@@ -206,5 +205,7 @@ def _sorted(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _taken(columns: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return some rows, as columns."""
     found = np.empty((len(columns), len(places)), columns.dtype)
-    run_all([partial(take_codes, c, places, f) for c, f in zip(columns, found, strict=True)])
+    # nothing lies outside; "clip" only leaves out the copy that "raise" makes first
+    pairs = zip(columns, found, strict=True)
+    run_all([partial(np.take, column, places, out=own, mode="clip") for column, own in pairs])
     return found
