@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,13 @@ import numpy as np
 
 from jointpmf.compiled.cells import listed_cells
 from jointpmf.compiled.panels import lanes_of, panel_width
-from jointpmf.compiled.posteriors import e_step, lift_subnormals, safe_cells, stack_of
+from jointpmf.compiled.posteriors import (
+    as_panels,
+    e_step,
+    panels_of,
+    predict_step,
+    stack_of,
+)
 from jointpmf.components import COMPONENT, of_own_variable
 from jointpmf.errors import JointPMFError
 from jointpmf.probabilities import normalised
@@ -102,11 +107,6 @@ def _logs(array: np.ndarray) -> np.ndarray:
         return np.log(array)
 
 
-def rows_at_once(rank: int) -> int:
-    """Return how many rows one thread answers at a time: fewer where each takes longer."""
-    return max(_NUMBERS_AT_ONCE // rank, 1)
-
-
 def posterior_of_rows(
     codes: Codes, weights: np.ndarray, factors: np.ndarray, target: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -115,24 +115,76 @@ def posterior_of_rows(
     `factors` has a row for each level of each variable. The log of a row that cannot happen is −∞,
     and its posterior is the weights.
     """
-    rank, offsets = len(weights), codes.domain.offsets
-    stack = stack_of(weights, factors)
-    if target is not None:
-        stack[offsets[target] : offsets[target + 1], :rank] = 1.0  # its cells say nothing
-    n_safe = safe_cells(stack)
-    power = lift_subnormals(stack) if n_safe == 0 else 0
-    lanes = lanes_of(panel_width(rank))
-    posterior, logs = np.empty((codes.n_rows, rank)), np.empty(codes.n_rows)
-    no_weights, no_counts = np.empty(0), np.empty((0, 0))
+    posteriors = _Posteriors(codes, weights, factors, target)
+    posterior, logs = np.empty((codes.n_rows, len(weights))), np.empty(codes.n_rows)
 
     def block(begin: int, end: int) -> None:
-        for rows, cells, ptr in listed_cells(codes.columns, offsets, begin, end):
-            e_step(
-                cells, ptr, no_weights, stack, n_safe, posterior[rows], no_counts, logs[rows], lanes
-            )
-            if power:
-                logs[rows] -= power * math.log(2) * (np.diff(ptr) + 1)
+        posteriors.set_rows(begin, end, posterior[begin:end], logs[begin:end])
 
-    run_all([partial(block, *ends) for ends in row_blocks(codes.n_rows, rows_at_once(rank))])
-    posterior[logs == -np.inf] = weights
+    run_all([partial(block, *ends) for ends in posteriors.blocks()])
     return posterior, logs
+
+
+def prediction_of_rows(
+    codes: Codes, weights: np.ndarray, factors: np.ndarray, target: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return P(target | row without the target) and the log-probability of that row.
+
+    A row that cannot happen gets the target's marginal.
+    """
+    posteriors = _Posteriors(codes, weights, factors, target)
+    predicted = np.empty((codes.n_rows, codes.domain.sizes[target]))
+    logs = np.empty(codes.n_rows)
+
+    def block(begin: int, end: int) -> None:
+        posteriors.set_predictions(begin, end, predicted[begin:end], logs[begin:end])
+
+    run_all([partial(block, *ends) for ends in posteriors.blocks()])
+    return predicted, logs
+
+
+class _Posteriors:
+    """The posteriors of rows, some at a time; a target's own cell is never used."""
+
+    def __init__(
+        self, codes: Codes, weights: np.ndarray, factors: np.ndarray, target: int | None
+    ) -> None:
+        stack, offsets = stack_of(weights, factors), codes.domain.offsets
+        self._codes, self._weights = codes, weights
+        self._lanes = lanes_of(panel_width(len(weights)))
+        if target is not None:
+            own = slice(*offsets[target : target + 2])
+            self._marginal = factors[own] @ weights
+            self._answers = as_panels(stack[own], len(self._lanes))
+            stack[own, : len(weights)] = 1.0  # its cells say nothing
+        self._panels = panels_of(stack, len(self._lanes))
+
+    def blocks(self) -> list[tuple[int, int]]:
+        """Return the ends of rows that are answered at a time: fewer where each takes longer."""
+        return row_blocks(self._codes.n_rows, max(_NUMBERS_AT_ONCE // len(self._weights), 1))
+
+    def set_rows(self, begin: int, end: int, posterior: np.ndarray, logs: np.ndarray) -> None:
+        """Set the posteriors and the log-probabilities of rows begin:end."""
+        no_weights, no_counts = np.empty(0), np.empty((0, 0, 0))
+        for own, cells, ptr in self._listed(begin, end):
+            e_step(
+                cells, ptr, no_weights, *self._panels,
+                posterior[own], no_counts, logs[own], self._lanes,
+            )  # fmt: skip
+        posterior[logs == -np.inf] = self._weights
+
+    def set_predictions(
+        self, begin: int, end: int, predicted: np.ndarray, logs: np.ndarray
+    ) -> None:
+        """Set what rows begin:end say of the target, and their log-probabilities."""
+        for own, cells, ptr in self._listed(begin, end):
+            predict_step(
+                cells, ptr, *self._panels, self._answers, predicted[own], logs[own], self._lanes
+            )
+        predicted[logs == -np.inf] = self._marginal
+
+    def _listed(self, begin: int, end: int) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """Yield rows begin:end in parts, counted from `begin` on."""
+        columns, offsets = self._codes.columns, self._codes.domain.offsets
+        for rows, cells, ptr in listed_cells(columns, offsets, begin, end):
+            yield slice(rows.start - begin, rows.stop - begin), cells, ptr

@@ -5,16 +5,13 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointpmf.compiled.posteriors import mix_rows
 from jointpmf.components import component_variable, means_component
 from jointpmf.errors import JointPMFError
-from jointpmf.evidence import posterior_of_rows, rows_at_once
-from jointpmf.threads import row_blocks, run_all
+from jointpmf.evidence import posterior_of_rows, prediction_of_rows
 
 if TYPE_CHECKING:
     from jointpmf.data.codes import Codes
@@ -73,7 +70,9 @@ class RowQueries(ABC):
         >>> sure.responsibilities([[1, None], [None, None]]).tolist()
         [[0.0, 1.0], [0.3, 0.7]]
         """
-        return self._responsibilities(self._codes(rows), None)
+        posterior, logs = self._posterior(self._codes(rows))
+        _warn_of_impossible(logs)
+        return posterior
 
     def predict_proba(self, rows: Any, target: str) -> np.ndarray:
         """Return, of shape (rows, size), P(target | the row's other observed cells).
@@ -92,12 +91,9 @@ class RowQueries(ABC):
         if means_component(target, self.domain):
             return self.responsibilities(rows)
         n = self.domain.index(target)
-        posterior = self._responsibilities(self._codes(rows), n)
-        mixed = np.empty((len(posterior), self.domain.sizes[n]))
-        columns, size = np.array(self.factors[n].T, order="C"), rows_at_once(len(self.weights))
-        blocks = row_blocks(len(posterior), size)
-        run_all([partial(mix_rows, posterior, columns, *ends, mixed) for ends in blocks])
-        return mixed
+        predicted, logs = prediction_of_rows(self._codes(rows), self.weights, self._stacked(), n)
+        _warn_of_impossible(logs)
+        return predicted
 
     def expectation(self, rows: Any, target: str) -> np.ndarray:
         """Return the expected value of the target given each row's other observed cells.
@@ -138,17 +134,18 @@ class RowQueries(ABC):
     def _codes(self, rows: Any) -> Codes:
         """Return rows of any kind as codes of the domain."""
 
-    def _responsibilities(self, codes: Codes, target: int | None) -> np.ndarray:
-        posterior, logs = self._posterior(codes, target)
-        impossible = np.flatnonzero(logs == -np.inf)
-        if len(impossible):
-            logger.warning(
-                "%d rows have probability zero, row %d first; they are answered without evidence",
-                len(impossible),
-                impossible[0],
-            )
-        return posterior
+    def _posterior(self, codes: Codes) -> tuple[np.ndarray, np.ndarray]:
+        return posterior_of_rows(codes, self.weights, self._stacked())
 
-    def _posterior(self, codes: Codes, target: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        stacked = np.concatenate([np.zeros((0, len(self.weights))), *self.factors])
-        return posterior_of_rows(codes, self.weights, stacked, target)
+    def _stacked(self) -> np.ndarray:
+        return np.concatenate([np.zeros((0, len(self.weights))), *self.factors])
+
+
+def _warn_of_impossible(logs: np.ndarray) -> None:
+    impossible = np.flatnonzero(logs == -np.inf)
+    if len(impossible):
+        logger.warning(
+            "%d rows have probability zero, row %d first; they are answered without evidence",
+            len(impossible),
+            impossible[0],
+        )

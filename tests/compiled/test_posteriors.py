@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import jointpmf as jp
 from jointpmf.compiled.cells import listed_cells
 from jointpmf.compiled.panels import lanes_of, panel_width
-from jointpmf.compiled.posteriors import e_step, safe_cells, stack_of
-from jointpmf.evidence import posterior_of_rows
+from jointpmf.compiled.posteriors import e_step, empty_panels, panels_of, stack_of, stack_of_panels
+from jointpmf.evidence import posterior_of_rows, prediction_of_rows
 from support import oracle
 
 
@@ -108,27 +108,28 @@ def test_any_size_of_a_block_gives_the_same_bits(block, rank):
     generator = np.random.default_rng(0)
     domain = jp.Domain.of_sizes([5, 4, 6, 3, 2, 7, 5, 4])
     weights, factors = random_model(generator, domain, rank)
-    factors[0][0] *= 1e-60  # rows with all cells are multiplied in steps, others are not
+    factors[0][0, 1:] *= 1e-190  # rows that have both are multiplied exactly, others as they are
+    factors[1][0, :1] *= 1e-190
     stack = stack_of(weights, np.vstack(factors))
     codes = jp.Codes(domain, oracle.random_table(generator, domain, 900, 0.3))
-    row_weights, n_safe = generator.random(900), safe_cells(stack)
-    lanes = lanes_of(panel_width(rank))
+    row_weights, lanes = generator.random(900), lanes_of(panel_width(rank))
+    panels = panels_of(stack, len(lanes))
     results = []
     for size in (0, block):
-        found = np.empty((900, rank)), np.zeros(stack.shape), np.empty(900)
+        found = np.empty((900, rank)), empty_panels(stack.shape, len(lanes)), np.empty(900)
         for rows, cells, ptr in listed_cells(codes.columns, domain.offsets, 0, 900):
-            assert np.diff(ptr).min() <= n_safe < np.diff(ptr).max()
             posterior, counts, logs = found
             e_step(
-                cells, ptr, row_weights[rows], stack, n_safe, posterior[rows], counts, logs[rows],
+                cells, ptr, row_weights[rows], *panels, posterior[rows], counts, logs[rows],
                 lanes, size,
             )  # fmt: skip
         results.append(found)
     for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one, other)
+    assert results[0][2].min() < -400
     levels, components = oracle.expected_counts(weights, factors, codes.array, row_weights)
     expected = np.vstack([*levels, components])
-    np.testing.assert_allclose(results[0][1][:, :rank], expected, rtol=1e-10)
+    np.testing.assert_allclose(stack_of_panels(results[0][1])[:, :rank], expected, rtol=1e-10)
 
 
 def test_components_that_cannot_matter_are_left_out_and_nothing_else_changes():
@@ -142,12 +143,11 @@ def test_components_that_cannot_matter_are_left_out_and_nothing_else_changes():
     table = np.repeat(np.arange(10)[:, None], 20, axis=1)
     table[5:, :9] = table[:5, :9]  # and some have two
     stack = stack_of(weights, np.vstack(factors))
-    counts, logs, lanes = np.zeros(stack.shape), np.empty(10), lanes_of(panel_width(320))
-    codes = jp.Codes(domain, table)
+    logs, lanes, codes = np.empty(10), lanes_of(panel_width(320)), jp.Codes(domain, table)
+    panels, counted = panels_of(stack, len(lanes)), empty_panels(stack.shape, len(lanes))
     for _, cells, ptr in listed_cells(codes.columns, domain.offsets, 0, 10):
-        e_step(
-            cells, ptr, np.ones(10), stack, safe_cells(stack), np.empty((0, 0)), counts, logs, lanes
-        )
+        e_step(cells, ptr, np.ones(10), *panels, np.empty((0, 0)), counted, logs, lanes)
+    counts = stack_of_panels(counted)
     levels, components = oracle.expected_counts(weights, factors, table, np.ones(10))
     expected = np.vstack([*levels, components])
     assert ((counts == 0) & (expected > 0)).mean() > 0.5
@@ -161,3 +161,18 @@ def test_large_ranks_are_padded_to_whole_panels(rank):
     generator = np.random.default_rng(rank)
     model = random_model(generator, domain, rank)
     assert_posterior(domain, *model, oracle.random_table(generator, domain, 20, 0.3))
+
+
+@pytest.mark.parametrize("rank", [1, 5, 40, 300])
+def test_predictions_are_what_posteriors_make_of_the_target(rank):
+    generator = np.random.default_rng(rank)
+    domain = jp.Domain.of_sizes([3, 2, 40, 4])
+    weights, factors = random_model(generator, domain, rank, 0.3)
+    factors[0][0] = 0.0  # so some rows cannot happen
+    codes = jp.Codes(domain, oracle.random_table(generator, domain, 50, 0.3))
+    for target, factor in enumerate(factors):
+        model = codes, weights, np.vstack(factors), target
+        posterior, logs = posterior_of_rows(*model)
+        predicted, same = prediction_of_rows(*model)
+        np.testing.assert_array_equal(same, logs)
+        np.testing.assert_allclose(predicted, posterior @ factor.T, rtol=1e-11, atol=1e-13)

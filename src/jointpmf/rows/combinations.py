@@ -20,6 +20,7 @@ from jointpmf.compiled.cells import (
     set_combinations,
 )
 from jointpmf.compiled.panels import aligned_zeros
+from jointpmf.compiled.posteriors import safe_cells
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
@@ -52,7 +53,7 @@ class Combinations:
         rooms = [math.prod(self.radix[a:b].tolist()) for a, b in self._groups()]
         self.firsts = np.cumsum([0, *rooms[:-1]], dtype=np.int64)
         self.n_combinations = sum(rooms)
-        self.longest = max(b - a for a, b in self._groups())
+        self._longest = max(b - a for a, b in self._groups())
         self._ptr = np.arange(_ROWS_AT_ONCE + 1) * len(self.firsts)
 
     def _groups(self) -> list[tuple[int, int]]:
@@ -64,6 +65,10 @@ class Combinations:
         # one variable has nothing to be taken together with
         is_shorter = 1 < len(self.radix) >= 2 * len(self.firsts) - 1
         return is_shorter and n_rows >= _ROWS_PER_COMBINATION * self.n_combinations
+
+    def are_safe(self, stack: np.ndarray) -> bool:
+        """Tell whether no product of a combination's factors can underflow."""
+        return self._longest <= safe_cells(stack.min(where=stack > 0, initial=1.0))
 
     def stack(self, stack: np.ndarray) -> np.ndarray:
         """Return the model that a stack is, with a row for each combination."""

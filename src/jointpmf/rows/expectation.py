@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from jointpmf.compiled.panels import aligned_zeros, lanes_of, padded_width, panel_width
-from jointpmf.compiled.posteriors import e_step, safe_cells, stack_of
+from jointpmf.compiled.posteriors import (
+    Panels,
+    e_step,
+    empty_panels,
+    panels_of,
+    stack_of,
+    stack_of_panels,
+)
 from jointpmf.point import Point
 from jointpmf.threads import run_all
 
@@ -93,37 +100,40 @@ class Expectation(Stacks):
 
     def counts(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
         """Return how often each level is expected with each component, and Σ log-likelihood."""
-        n_safe, combinations = safe_cells(stack), self.rows.combinations
-        if combinations is not None and combinations.longest <= n_safe:
+        combinations = self.rows.combinations
+        if combinations is not None and combinations.are_safe(stack):
             counted = self._counted(combinations.stack(stack), combinations)
             return combinations.counts(counted), float(self._sums.sum())
         return self._counted(stack, None), float(self._sums.sum())
 
     def _counted(self, stack: np.ndarray, combinations: Combinations | None) -> np.ndarray:
         """Return the sum of what all chunks count of each row of a stack."""
-        if len(stack) not in self._counts:
-            self._counts[len(stack)] = [aligned_zeros(*stack.shape) for _ in self._sums]
-        chunks = self._counts[len(stack)]
-        self._run(stack, chunks, combinations)
+        n_rows, panels = len(stack), panels_of(stack, len(self._lanes))
+        if n_rows not in self._counts:
+            shape = n_rows, self.width
+            self._counts[n_rows] = [empty_panels(shape, len(self._lanes)) for _ in self._sums]
+        chunks = self._counts[n_rows]
+        self._run(panels, chunks, combinations)
         counts = chunks[0].copy()
         for chunk in chunks[1:]:
             counts += chunk
-        return counts
+        return stack_of_panels(counts)
 
     def log_likelihoods(self, stack: np.ndarray) -> np.ndarray:
         """Return the log-likelihood of each distinct row."""
-        logs = np.empty(len(self.rows))
-        self._run(stack, [np.empty((0, self.width))] * len(self._sums), None, logs)
+        logs, nothing = np.empty(len(self.rows)), np.empty((0, 0, 0))
+        panels = panels_of(stack, len(self._lanes))
+        self._run(panels, [nothing] * len(self._sums), None, logs)
         return logs
 
     def _run(
         self,
-        stack: np.ndarray,
+        panels: Panels,
         counts: list[np.ndarray],
         combinations: Combinations | None,
         logs: np.ndarray | None = None,
     ) -> None:
-        n_safe, unused = safe_cells(stack), np.empty((0, 0))
+        unused = np.empty((0, 0))
 
         def chunk(k: int) -> None:
             counts[k][:] = 0
@@ -132,7 +142,7 @@ class Expectation(Stacks):
             for rows, cells, ptr in self.rows.listed(begin, end, combinations):
                 weights = self.rows.weights[rows]
                 found = own[rows.start - begin : rows.stop - begin]
-                e_step(cells, ptr, weights, stack, n_safe, unused, counts[k], found, self._lanes)
+                e_step(cells, ptr, weights, *panels, unused, counts[k], found, self._lanes)
             self._sums[k] = weighted_sum(self.rows.weights[begin:end], own)
 
         run_all([partial(chunk, k) for k in range(len(counts))])
