@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 _limit: ContextVar[int | None] = ContextVar("limit", default=None)
 
@@ -89,6 +92,32 @@ def run_all(tasks: Sequence[Callable[[], None]]) -> None:
         for helper in helpers:
             if not helper.cancel():  # one that never began is not waited for
                 helper.result()
+
+
+def made_ahead(make: Callable[[T], R], items: Iterable[T], most: int = 4) -> Iterator[R]:
+    """Yield what is made of items, in their order, while other threads make the next ones.
+
+    There are at most `most` threads, and one thing more than threads that is made and not yielded.
+
+    Examples
+    --------
+    >>> list(made_ahead(abs, [-3, 2, -1]))
+    [3, 2, 1]
+    """
+    count = min(n_threads(), most)
+    if count == 1:
+        yield from map(make, items)
+        return
+    waiting: deque[Future[R]] = deque()
+    try:
+        for item in items:
+            waiting.append(_pool(count, os.getpid()).submit(make, item))
+            if len(waiting) > count:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        wait([one for one in waiting if not one.cancel()])  # what was begun may read a file
 
 
 @cache

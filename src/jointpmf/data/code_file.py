@@ -28,6 +28,17 @@ class CodeFile:
                 for array in arrays:
                     self._file.write(np.ascontiguousarray(array).data)
 
+    @property
+    def n_batches(self) -> int:
+        """How many batches there are that have rows."""
+        return len(self._kinds)
+
+    def distinct(self, k: int) -> list[int]:
+        """Return the distinct codes in the arrays of that place in each batch."""
+        found = (np.unique(arrays[k]) for arrays in self.read())
+        codes = np.unique(np.concatenate([np.empty(0, np.int32), *found]))
+        return codes[codes >= 0].tolist()
+
     def read(self) -> Iterator[list[np.ndarray]]:
         """Yield the arrays of each batch."""
         place = 0

@@ -6,7 +6,7 @@ Cells are matched with levels by their text where their types differ.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -15,14 +15,17 @@ import polars as pl
 from jointpmf.data.codes import Codes
 from jointpmf.data.columns import columns_of
 from jointpmf.data.encode import doubts_of, encode
+from jointpmf.data.numbered_texts import cleaned_batches, numbered_texts
+from jointpmf.data.own_codes import recoded
 from jointpmf.data.texts import as_numbers, level_for
 from jointpmf.data.weight_column import WeightColumn
-from jointpmf.domain import Domain, is_missing, listing_of_texts, text_of
+from jointpmf.domain import MISSING, Domain, listing_of_texts
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.times import seconds_of
 
 if TYPE_CHECKING:
     from jointpmf.data.encode import Unknown
+    from jointpmf.data.numbered_texts import NumberedTexts
     from jointpmf.data.table_files import TableFile
     from jointpmf.domain import Variable
 
@@ -100,11 +103,14 @@ def codes_in(
 
     That is in the column `weights`; without one it is None. There is at least one row.
     """
-    coders = [_Coder(variable) for variable in domain]
+    uncut = [variable.name for variable in domain if variable.edges is None]
+    texts = numbered_texts(table, uncut, missing_code)
+    coders = [
+        _TextCoder(one, texts[one.name]) if one.name in texts else _Coder(one) for one in domain
+    ]
     column = None if weights is None else WeightColumn(weights, table.columns, domain)
     n_rows = 0
     others = [] if column is None else [column.name]
-    texts = [variable.name for variable in domain if variable.edges is None]
     for batch in cleaned_batches(table, domain.names, missing_code, texts, others):
         columns = [coder.codes(batch[coder.variable.name], n_rows) for coder in coders]
         codes = Codes.of_columns(domain, len(batch), columns)
@@ -114,33 +120,6 @@ def codes_in(
         raise JointPMFError(f"{table.name} has no rows")
     if column is not None:
         column.finish()
-
-
-def cleaned_batches(
-    table: TableFile,
-    names: Sequence[str],
-    missing_code: Any,
-    categories: Sequence[str],
-    others: Sequence[str] = (),
-) -> Iterator[pl.DataFrame]:
-    """Yield some columns, some rows at a time, without the cells that mean missing; and others."""
-    for batch in table.batches([*names, *others], categories):
-        if missing_code is None or is_missing(missing_code):
-            yield batch
-        else:
-            yield batch.with_columns(_without_code(batch[name], missing_code) for name in names)
-
-
-def _without_code(column: pl.Series, missing_code: Any) -> pl.Series:
-    """Return a column without the cells that mean missing, by their text where they are text."""
-    is_text = column.dtype in (pl.String, pl.Categorical, pl.Enum)
-    if not is_text and (isinstance(missing_code, str) or not column.dtype.is_numeric()):
-        return column
-    texts = column.cast(pl.String).str.strip_chars() if is_text else column
-    is_code = texts == (text_of(missing_code) if is_text else missing_code)
-    if is_text and not isinstance(missing_code, str):  # numbers of a text file, however written
-        is_code |= texts.cast(pl.Float64, strict=False) == missing_code
-    return column.set(is_code.fill_null(False), None)
 
 
 class _Coder:
@@ -164,6 +143,33 @@ class _Coder:
                     raise _is_no_level(self.variable, cell, row)
                 self._code_of[cell] = self.variable.code(level)
         return column.codes(self._code_of)
+
+
+class _TextCoder:
+    """Gives the texts of a column, which have numbers, their codes."""
+
+    _UNKNOWN = MISSING - 1
+
+    def __init__(self, variable: Variable, numbered: NumberedTexts) -> None:
+        self.variable = variable
+        self._numbered = numbered
+        self._code_of: dict[str | None, int] = {None: MISSING}
+
+    def codes(self, numbers: pl.Series, first_row: int) -> np.ndarray:
+        """Return the codes of a column's cells; messages count rows from `first_row`."""
+        own = self._numbered.codes(numbers)
+        texts = self._numbered.texts
+        codes = recoded(own, [self._code(text) for text in texts])
+        if codes.min(initial=MISSING) == self._UNKNOWN:
+            row = int(np.argmax(codes == self._UNKNOWN))
+            raise _is_no_level(self.variable, texts[own[row]], first_row + row)
+        return codes
+
+    def _code(self, text: str | None) -> int:
+        if text not in self._code_of:
+            level = level_for(text, self.variable)
+            self._code_of[text] = self._UNKNOWN if level is None else self.variable.code(level)
+        return self._code_of[text]
 
 
 def _as_levels(

@@ -10,17 +10,19 @@ import numpy as np
 from jointpmf.data.binning import bin_codes, check_inside
 from jointpmf.data.code_file import CodeFile
 from jointpmf.data.codes import Codes
-from jointpmf.data.file_codes import cleaned_batches
 from jointpmf.data.levels import LevelCollector, LevelRules, scales_of
+from jointpmf.data.numbered_texts import cleaned_batches, numbered_texts
 from jointpmf.data.own_codes import recoded
-from jointpmf.data.texts import as_numbers, level_for, typed_texts
+from jointpmf.data.texts import as_numbers, codes_of_cells, typed_texts
 from jointpmf.data.weight_column import WeightColumn
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from jointpmf.data.binning import Cut
-    from jointpmf.data.given_scales import Levels
+    from jointpmf.data.given_scales import Levels, Scales
     from jointpmf.data.table_files import TableFile
-    from jointpmf.domain import Variable
+    from jointpmf.domain import Domain, Variable
 
 
 class LearnedCodes:
@@ -58,16 +60,44 @@ class LearnedCodes:
         collector = LevelCollector(_rules(table, bins, missing_code, max_binned))
         column = None if weights is None else WeightColumn(weights, table.columns, names)
         others = [] if column is None else [column.name]
-        self._file = CodeFile()
-        texts = [name for name in names if name not in bins]
-        for batch in cleaned_batches(table, names, missing_code, texts, others):
+        self._names, self._file = list(names), CodeFile()
+        uncut = [name for name in names if name not in bins]
+        self._texts = numbered_texts(table, uncut, missing_code)
+        for batch in cleaned_batches(table, names, missing_code, self._texts, others):
             cut = batch.with_columns(as_numbers(batch[name]) for name in names if name in bins)
-            found = collector.add_coded(cut, names) if len(batch) else []
+            found = self._coded(cut, collector) if len(batch) else []
             self._file.write([*found, *([] if column is None else [column.weights(batch)])])
-        self.domain = collector.domain(scales)
+            self._check_texts(collector)
+        self.domain = self._learned_domain(collector, scales)
         if column is not None:
             column.finish()
-        self._new = [_new_codes(one, collector.first_levels(one.name)) for one in self.domain]
+        self._new = [self._new_codes(one, collector) for one in self.domain]
+
+    def _coded(self, batch: pl.DataFrame, collector: LevelCollector) -> list[np.ndarray]:
+        """Return the codes of columns by the order levels came in, and numbers that will be cut."""
+        typed = [name for name in self._names if name not in self._texts]
+        found = dict(zip(typed, collector.add_coded(batch, typed), strict=True)) if typed else {}
+        found |= {name: texts.codes(batch[name]) for name, texts in self._texts.items()}
+        return [found[name] for name in self._names]
+
+    def _check_texts(self, collector: LevelCollector) -> None:
+        """Raise if a column has too many texts; what was read ahead of the rows does not count."""
+        most = collector.rules.max_levels
+        for name, numbered in self._texts.items():
+            if most is not None and len(numbered.texts) > most:
+                codes = self._file.distinct(self._names.index(name))
+                collector.add_texts(name, [numbered.texts[code] for code in codes], 0)
+
+    def _learned_domain(self, collector: LevelCollector, scales: Scales) -> Domain:
+        for name, numbered in self._texts.items() if self._file.n_batches else ():
+            collector.add_texts(name, numbered.texts, numbered.n_observed)
+        return collector.domain(scales, self._names)
+
+    def _new_codes(self, variable: Variable, collector: LevelCollector) -> list[int]:
+        """Return the codes of what was numbered as it came."""
+        numbered = self._texts.get(variable.name)
+        found = collector.first_levels(variable.name) if numbered is None else numbered.texts
+        return codes_of_cells(found, variable)
 
     def batches(self) -> Iterator[tuple[Codes, np.ndarray | None]]:
         """Yield the codes of the rows, some at a time, and what each row counts for."""
@@ -78,15 +108,6 @@ class LearnedCodes:
             codes = Codes.of_columns(self.domain, len(columns[0]), coded)
             n_rows += codes.n_rows
             yield codes, columns[n] if len(columns) > n else None
-
-
-def _new_codes(variable: Variable, cells: Sequence[Any]) -> list[int]:
-    """Return the codes of cells, which were numbered as they came."""
-    levels = [level_for(cell, variable) for cell in cells]
-    return [
-        variable.code(cell if level is None else level)
-        for cell, level in zip(cells, levels, strict=True)
-    ]
 
 
 def _final_codes(

@@ -347,6 +347,12 @@ class LevelCollector:
             for column, own in self._taken(columns, names)
         ]
 
+    def add_texts(self, name: str, texts: Iterable[str | None], n_observed: int) -> None:
+        """Add the levels of a column that are texts, and how many of its cells hold one."""
+        levels = _numbered(sorted(text for text in texts if text is not None))
+        found = ColumnLevels(name, self.rules, levels, {str}, n_observed=n_observed)
+        self._take(found._checked())
+
     def first_levels(self, name: str) -> list[Any]:
         """Return the levels of a column in the order in which they came; none if it is cut."""
         return list(self._found[name].levels)
@@ -375,14 +381,17 @@ class LevelCollector:
             both._take(found.copy())
         return both
 
-    def domain(self, scales: Scales | None = None) -> Domain:
-        """Return the domain of all tables, in which levels have the order of their scales."""
+    def domain(self, scales: Scales | None = None, names: Sequence[str] | None = None) -> Domain:
+        """Return the domain of all tables, in which levels have the order of their scales.
+
+        Variables have the order in which they were found, or that of `names`.
+        """
         if self._given is not None:
             return self._given
         if not self._found:
             raise JointPMFError(self.rules.empty)
         scales = scales or Scales()
         scales.check_names(list(self._found))
-        variables = [found.variable(scales) for found in self._found.values()]
+        variables = [self._found[name].variable(scales) for name in names or self._found]
         scales.check_used(variables)
         return Domain(variables)

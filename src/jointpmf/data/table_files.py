@@ -16,10 +16,11 @@ import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, BinaryIO, TextIO
 
 import polars as pl
@@ -28,6 +29,7 @@ from jointpmf.data.sheets import is_sheet, read_sheet
 from jointpmf.domain import check_distinct
 from jointpmf.errors import JointPMFError
 from jointpmf.output import PathLike, reason_of
+from jointpmf.threads import made_ahead
 
 _HEAD_BYTES = 2**16
 """Bytes from the beginning of a file, by which its kind and its columns are found."""
@@ -49,6 +51,11 @@ _KINDS = {
 }
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
+Categories = Mapping[str, pl.Categorical]
+"""Columns of text, and the categories that their texts are numbered by."""
+
+_NONE: Categories = MappingProxyType({})
+
 _NO_CHARACTER = "\x1f"
 """A separator that no table has, to read whole lines."""
 
@@ -61,7 +68,7 @@ class TableFile:
     name: str
     """What the user calls it, which is not the path if it came from a pipe."""
     missing: tuple[str, ...] = _MISSING_TEXTS
-    batch_cells: int = 2**22
+    batch_cells: int = 2**21
     """Cells of a batch that Polars reads itself: of Parquet and zstandard files."""
     batch_bytes: int = 2**22
     """Bytes of a batch of any other text file."""
@@ -100,23 +107,30 @@ class TableFile:
             return pl.concat(empty or [pl.DataFrame()], how="diagonal_relaxed").schema
 
     def batches(
-        self, columns: Sequence[str] | None = None, categories: Collection[str] = ()
+        self, columns: Sequence[str] | None = None, categories: Categories = _NONE
     ) -> Iterator[pl.DataFrame]:
-        """Yield the rows, some at a time, of these columns or all; text of some as categories."""
+        """Yield the rows, some at a time, of these columns or all.
+
+        Instead of the texts of some columns there are their numbers by `categories`, the largest
+        of all, 2**32 − 1, where one is missing. Texts of a text file that mean missing have numbers
+        of their own, if there are no other columns.
+        """
         kept = list(self.columns if columns is None else columns)
         with _reading(self.name):
             if self.kind in ("parquet", "arrow"):
-                frame = self._scan().select(kept)
-                yield from self._slices(_with_categories(frame, categories))
+                yield from self._slices(_numbered(self._scan().select(kept), categories))
             elif self.is_read_ahead:
                 rows = max(self.batch_cells // len(self.columns), 1)
-                frame = _with_categories(self._lines(self.path).select(kept), categories)
+                frame = _numbered(self._lines(self.path).select(kept), categories)
                 yield from frame.collect_batches(chunk_size=rows, maintain_order=True, lazy=True)
             else:
                 schema = None if self.is_text else self.schema
-                for piece in self._pieces():
-                    frame = self._lines(piece, schema, categories).select(kept)
-                    yield _with_categories(frame, () if self.is_text else categories).collect()
+
+                def parsed(piece: io.BytesIO) -> pl.DataFrame:
+                    frame = self._lines(piece, schema, kept, categories)
+                    return _numbered(frame.select(kept), categories).collect()
+
+                yield from made_ahead(parsed, self._pieces())
 
     def lines(self) -> pl.DataFrame:
         """Return all cells of a text file, those of its header too, as text."""
@@ -138,18 +152,25 @@ class TableFile:
     def _slices(self, frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
         n_rows = int(frame.select(pl.len()).collect().item())
         size = max(self.batch_cells // max(len(frame.collect_schema()), 1), 1)
-        for begin in range(0, max(n_rows, 1), size):  # without rows there is an empty batch
-            yield frame.slice(begin, size).collect()
+        begins = range(0, max(n_rows, 1), size)  # without rows there is an empty batch
+        yield from made_ahead(lambda begin: frame.slice(begin, size).collect(), begins)
 
     def _lines(
-        self, source: Any, schema: pl.Schema | None = None, categories: Collection[str] = ()
+        self,
+        source: Any,
+        schema: pl.Schema | None = None,
+        columns: Sequence[str] = (),
+        categories: Categories = _NONE,
     ) -> pl.LazyFrame:
-        """Return lines of text as a table; without a schema those of NDJSON give it themselves."""
+        """Return lines of text as a table; without a schema those of NDJSON give it themselves.
+
+        The parser itself makes categories, which is faster than a cast of its texts.
+        """
         if self.kind == "ndjson":
             return pl.scan_ndjson(source, schema=schema, infer_schema_length=None)
-        options = self._csv_options() | {"null_values": list(self.missing)}
-        if categories:  # by the parser itself, which is faster than a cast of its texts
-            options["schema_overrides"] = dict.fromkeys(categories, pl.Categorical)
+        options = self._csv_options() | {"schema_overrides": categories}
+        if not columns or {*columns} - {*categories}:  # to compare each cell with them takes time
+            options["null_values"] = list(self.missing)
         return pl.scan_csv(source, glob=False, **options)
 
     @property
@@ -308,24 +329,23 @@ class TableFolder(TableFile):
         return pl.Schema(types)
 
     def batches(
-        self, columns: Sequence[str] | None = None, categories: Collection[str] = ()
+        self, columns: Sequence[str] | None = None, categories: Categories = _NONE
     ) -> Iterator[pl.DataFrame]:
-        """Yield the rows of all files, some at a time; text of some columns as categories."""
+        """Yield the rows of all files, some at a time, as those of one file."""
         kept = self.columns if columns is None else columns
+        typed = [] if self.is_text else [name for name in kept if name not in categories]
+        types = pl.Schema({name: self.schema[name] for name in typed})
         for file in self.files:
             for batch in file.batches(kept, categories):
-                own = {} if self.is_text else {name: self.schema[name] for name in batch.columns}
-                types = {n: dtype for n, dtype in own.items() if batch[n].dtype != pl.Categorical}
-                yield batch.cast(pl.Schema(types)) if types else batch
+                yield batch.cast(types) if types else batch
 
 
-def _with_categories(frame: pl.LazyFrame, names: Collection[str]) -> pl.LazyFrame:
-    """Return a table whose text in some columns is categories."""
-    if not names:
-        return frame
-    types = frame.collect_schema()
-    texts = [name for name in names if types[name] == pl.String]
-    return frame.with_columns(pl.col(texts).cast(pl.Categorical))
+def _numbered(frame: pl.LazyFrame, categories: Categories) -> pl.LazyFrame:
+    """Return a table with numbers instead of the texts of some columns."""
+    return frame.with_columns(
+        pl.col(name).cast(dtype).to_physical().fill_null(2**32 - 1)
+        for name, dtype in categories.items()
+    )
 
 
 def _common_type(first: Any, second: Any, where: str) -> Any:
@@ -412,7 +432,8 @@ def open_tables(
     with ExitStack() as stack:
         tables = [stack.enter_context(open_table(os.fspath(path), missing)) for path in several]
         name = f"{tables[0].name} and {len(tables) - 1} more"
-        yield tables[0] if len(tables) == 1 else TableFolder(name, name, files=tuple(tables))
+        one = TableFolder(name, name, tables[0].missing, files=tuple(tables))
+        yield tables[0] if len(tables) == 1 else one
 
 
 def _behind(stream: TextIO) -> os.stat_result | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from jointpmf.domain import matching_level, number_in, text_of
+from jointpmf.domain import MISSING, matching_level, number_in, text_of
 from jointpmf.times import time_in
 
 if TYPE_CHECKING:
@@ -73,3 +74,19 @@ def level_for(cell: Any, variable: Variable) -> Any:
     if cell in variable:
         return variable.levels[variable.code(cell)]
     return matching_level(variable, text_of(cell).strip())
+
+
+def codes_of_cells(cells: Iterable[Any], variable: Variable) -> list[int]:
+    """Return the codes of cells, by themselves or by their texts; None is missing.
+
+    Examples
+    --------
+    >>> from jointpmf import Variable
+    >>> codes_of_cells(["7", None, 5], Variable("a", (5, 7)))
+    [1, -1, 0]
+    """
+    pairs = [(cell, None if cell is None else level_for(cell, variable)) for cell in cells]
+    return [
+        MISSING if cell is None else variable.code(cell if level is None else level)
+        for cell, level in pairs
+    ]
