@@ -101,3 +101,12 @@ def test_what_is_replaced_keeps_who_may_read_it(tmp_path):
         file.write(b"b")
     assert path.read_text() == "b"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_what_a_shell_gives_for_a_pipe_is_written_to():
+    read, write = os.pipe()  # its link in /dev/fd leads to no name that could be replaced
+    with atomic_output(f"/dev/fd/{write}") as file:
+        file.write(b"42")
+    os.close(write)
+    with open(read, "rb") as pipe:
+        assert pipe.read() == b"42"

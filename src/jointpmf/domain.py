@@ -9,7 +9,7 @@ import datetime
 import math
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -28,10 +28,22 @@ from jointpmf.errors import (
     text_of_count,
     whole_number,
 )
-from jointpmf.times import is_kind_of_time, kind_of_times, seconds_of, time_in
+from jointpmf.times import (
+    TooFineError,
+    in_one_unit,
+    is_kind_of_time,
+    kind_of_times,
+    plain_time,
+    seconds_of,
+    text_of_fine,
+    time_in,
+)
 
 MISSING = -1
 """The code of a cell that was not observed."""
+
+_NOT_PLAIN = (np.datetime64, np.timedelta64, datetime.datetime, datetime.timedelta)
+"""Times that may be another library's, or in another unit, than what they are equal to."""
 
 _BYTES_PER_LEVEL = 140
 """Memory that a level takes, about: the level itself, its value, and where it is found again."""
@@ -72,8 +84,10 @@ class Variable:
 
     def __post_init__(self) -> None:
         self._check_order()
-        object.__setattr__(self, "levels", tuple(map(_plain, self.levels)))
-        numeric = bool(self.levels) and all(isinstance(x, (Real, Decimal)) for x in self.levels)
+        with holding_times(f"variable {shown(self.name)}"):
+            levels = tuple(in_one_unit(list(map(_plain, self.levels))))
+        object.__setattr__(self, "levels", levels)
+        numeric = bool(self.levels) and all(map(_is_number, self.levels))
         if self.values is None and numeric:
             object.__setattr__(self, "values", self.levels)
         for field in ("values", "edges"):
@@ -130,7 +144,7 @@ class Variable:
     @cached_property
     def _code_of(self) -> dict[Hashable, int]:
         try:
-            return {level: code for code, level in enumerate(self.levels)}
+            return {_plain(level): code for code, level in enumerate(self.levels)}
         except TypeError:
             raise JointPMFError(
                 f"the levels of variable {self.name!r} must be hashable, such as text or numbers"
@@ -139,7 +153,8 @@ class Variable:
     @cached_property
     def _level_of_text(self) -> dict[str, Hashable]:
         """The level of each text; of two with the same text the first."""
-        return {text_of(level): level for level in reversed(self.levels)}
+        levels = reversed(self.levels)
+        return {text_of(form): level for level in levels for form in (_plain(level), level)}
 
     @cached_property
     def _kind_of_times(self) -> str | None:
@@ -149,7 +164,7 @@ class Variable:
         """Tell whether `level` is one of the levels."""
         try:
             return _plain(level) in self._code_of
-        except TypeError:
+        except (TypeError, TooFineError):
             return False
 
     def code(self, level: object) -> int:
@@ -178,6 +193,15 @@ class Variable:
         return min(bisect_right(self.edges, x) - 1, self.size - 1)
 
 
+@contextmanager
+def holding_times(what: str) -> Iterator[None]:
+    """Name what holds times that cannot be levels."""
+    try:
+        yield
+    except TooFineError as error:
+        raise JointPMFError(f"{what} holds {error}") from None
+
+
 def is_missing(cell: Any) -> bool:
     """Tell whether a cell is missing, in any library's spelling: None, NaN, NaT, NA."""
     if cell is None or type(cell).__name__ == "NAType":
@@ -188,9 +212,15 @@ def is_missing(cell: Any) -> bool:
         return False
 
 
-def _plain(level: object) -> Hashable:
-    """Return a numpy scalar as the Python object it holds, and anything else as it is."""
+def _plain(level: Any) -> Hashable:
+    """Return a scalar of numpy or pandas as the Python object that is equal to it, if there is."""
+    if isinstance(level, _NOT_PLAIN):
+        return plain_time(level)
     return level.item() if isinstance(level, np.generic) else level
+
+
+def _is_number(level: object) -> bool:
+    return isinstance(level, (Real, Decimal)) and not isinstance(level, np.timedelta64)
 
 
 @dataclass(frozen=True)
@@ -347,7 +377,7 @@ def text_of(level: Any) -> str:
         return str(level).lower()
     if isinstance(level, (datetime.date, datetime.time)):
         return level.isoformat()
-    return str(level)
+    return text_of_fine(level) if isinstance(level, (np.datetime64, np.timedelta64)) else str(level)
 
 
 def level_of(variable: Variable, text: str) -> Hashable:

@@ -42,7 +42,7 @@ def likelihood_of(variable: Variable, given: Any) -> np.ndarray:
     """
     if isinstance(given, np.ndarray):
         return _checked_likelihood(variable, given)
-    if hasattr(given, "to_numpy"):
+    if hasattr(given, "to_numpy") and hasattr(given, "__len__"):  # no time of pandas
         raise JointPMFError(f"give the likelihood of {variable.name!r} as a numpy array")
     likelihood = np.zeros(variable.size)
     several = isinstance(given, (set, frozenset, list, tuple)) and given not in variable

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import numpy as np
 
 from jointpmf.components import checked_names
-from jointpmf.domain import Domain, Variable
+from jointpmf.domain import Domain, Variable, text_of
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.output import PathLike, atomic_output
 from jointpmf.tensor_file import Kind, TensorFile, file_bytes, in_one_line, read_tensors
+from jointpmf.times import time_in
 from jointpmf.trait_file import trait_models_in, trait_tensors, trait_text, without_traits
 
 if TYPE_CHECKING:
@@ -284,6 +285,10 @@ def _domain_from_json(found: dict[str, Any]) -> Domain:
 def _level_to_json(name: str, level: Any) -> Any:
     if isinstance(level, (str, bool, int, float)):
         return level
+    if isinstance(level, np.datetime64):
+        return {"datetime": text_of(level)}
+    if isinstance(level, np.timedelta64):
+        return {"nanoseconds": int(level.astype(np.int64))}
     if isinstance(level, datetime.timedelta):
         return {"microseconds": level // _MICROSECOND}
     if isinstance(level, Decimal):
@@ -300,9 +305,16 @@ def _level_from_json(level: Any) -> Any:
     ((kind, content),) = level.items()
     if kind == "microseconds":
         return content * _MICROSECOND
+    if kind == "nanoseconds":
+        return np.timedelta64(content, "ns")
     if kind == "decimal":
         return Decimal(content)
-    return _TIMES[kind].fromisoformat(content)
+    if kind == "date":
+        return datetime.date.fromisoformat(content)
+    time = time_in(content, kind) if kind in _TIMES else None
+    if time is None:
+        raise ValueError(f"{shown(level)} is no level")
+    return time
 
 
 def _edge_to_json(edge: float) -> float | str:

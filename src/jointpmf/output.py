@@ -34,8 +34,9 @@ def atomic_output(path: PathLike) -> Iterator[BinaryIO]:
     """
     text = checked_path(path)
     try:
-        target = Path(os.path.realpath(text))  # a link stays a link
-        is_special = target.exists() and not target.is_file()
+        # a link stays a link; but that to a pipe, as `>(…)` gives one, leads to no name
+        is_special = os.path.exists(text) and not os.path.isfile(text)
+        target = Path(text if is_special else os.path.realpath(text))
         with target.open("wb") if is_special else _renamed_when_whole(target) as file:
             yield file
     except OSError as error:
@@ -87,13 +88,13 @@ def reason_of(error: Exception) -> str:
 
 
 @contextmanager
-def keeping_codes() -> Iterator[None]:
-    """Turn a full or missing temporary folder into a sentence."""
+def keeping_codes(what: str = "codes") -> Iterator[None]:
+    """Turn a full or missing temporary folder, where something is kept, into a sentence."""
     try:
         yield
     except OSError as error:
-        folder = os.environ.get("TMPDIR") or tempfile.gettempdir()
+        folder = os.environ.get("TMPDIR") or tempfile.tempdir or "/tmp"
         raise JointPMFError(
-            f"cannot keep codes in the temporary folder {folder}: {reason_of(error)}; set TMPDIR "
+            f"cannot keep {what} in the temporary folder {folder}: {reason_of(error)}; set TMPDIR "
             "to another"
         ) from None

@@ -129,3 +129,41 @@ def test_a_long_table_is_drawn_batch_by_batch(folder, tmp_path, inside):
     tables = pl.read_parquet(path)
     assert tables["draw"].to_list() == list(np.repeat([1, 2], len(many)))
     assert tables["note"].to_list() == 2 * many["note"].to_list()
+
+
+AS_IT_CAME = (
+    'id,party,"a ""note""",rating,more\n'
+    'NA,left,nan,2,""\n'
+    'null,NA," NA ",3,\n'
+    '007,right,"x, ""y""",,1.50\n'
+)
+
+
+@pytest.mark.parametrize("place", [["-o", "out.csv"], ["--in-place"]], ids=" ".join)
+def test_cells_that_the_model_does_not_know_stay_as_they_came(
+    inside, folder, tmp_path, monkeypatch, place
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text(AS_IT_CAME)
+    code, _, err = inside("impute", folder / "alone.safetensors", "rows.csv", *place)
+    assert code == 0, err
+    out = (tmp_path / ("rows.csv" if place == ["--in-place"] else "out.csv")).read_text()
+    known = pl.read_csv(out.encode())["party", "rating"]
+    assert known.null_count().row(0) == (0, 0)
+    assert out.splitlines()[0] == AS_IT_CAME.splitlines()[0]
+    party, rating = known.row(1)[0], known.row(2)[1]
+    assert out.splitlines()[1:] == [
+        'NA,left,nan,2,""',
+        f"null,{party}, NA ,3,",
+        f'007,right,"x, ""y""",{rating},1.50',
+    ]
+
+
+def test_kept_columns_and_the_worst_rows_stay_as_they_came(inside, folder, tmp_path):
+    (tmp_path / "rows.csv").write_text(AS_IT_CAME)
+    model, rows = folder / "alone.safetensors", tmp_path / "rows.csv"
+    out = inside("classes", model, rows, "--keep", "id", "-o", "-")[1]
+    assert pl.read_csv(out.encode(), infer_schema=False)["id"].to_list() == ["NA", "null", "007"]
+    out = inside("score", model, rows, "--worst", "3", "-o", tmp_path / "worst.csv")[1]
+    worst = pl.read_csv(tmp_path / "worst.csv", infer_schema=False).sort("row")
+    assert worst["id"].to_list() == ["NA", "null", "007"]

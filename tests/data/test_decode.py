@@ -1,6 +1,7 @@
 """Codes back to the user's own cells, in every library; holes filled."""
 
 import datetime as dt
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -104,7 +105,27 @@ def test_encoding_and_decoding_return_the_same_table(columns, backend_table, dat
     assert {name: cells_of(decoded, name) for name in columns} == columns
 
 
+@pytest.mark.parametrize("levels", [((1, 2), (3, 4)), (Fraction(1, 3), Fraction(1, 2))])
+def test_levels_of_any_type_survive_being_drawn(levels):
+    pmf = jp.JointPMF(jp.Domain([jp.Variable("a", levels)]), [1.0], [np.full((2, 1), 0.5)])
+    codes = pmf.sample(9, random_state=0, backend="codes")
+    for backend in ("polars", "pandas"):
+        drawn = pmf.sample(9, random_state=0, backend=backend)
+        assert cells_of(drawn, "a") == [levels[code] for code in codes[:, 0]]
+        assert jp.encode(drawn, pmf.domain).array.tolist() == codes.tolist()
+    with pytest.raises(jp.JointPMFError, match="a pyarrow column cannot hold the levels of"):
+        pmf.sample(9, backend="pyarrow")
+
+
 class TestFilled:
+    @pytest.mark.parametrize(
+        "rows", [[[1, "x"], [2, "y"]], [[True, 3], [False, 4]], [[2**53 + 1, 0.5], [1, 0.5]]]
+    )
+    def test_a_list_keeps_its_types(self, rows):
+        kept = filled(rows, {}).tolist()
+        assert kept == rows
+        assert [[*map(type, row)] for row in kept] == [[*map(type, row)] for row in rows]
+
     @any_table
     @any_cells
     def test_missing_cells_are_replaced_and_the_others_stay(self, table, cells):

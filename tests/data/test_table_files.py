@@ -1,7 +1,12 @@
 """Tables on disk, read piece by piece: the same rows whatever the pieces; folders of files."""
 
+import contextlib
 import gzip
 import json
+import os
+import shutil
+import tempfile
+import threading
 
 import numpy as np
 import polars as pl
@@ -233,3 +238,88 @@ class TestFolders:
             LearnedCodes(table, table.columns, {})
         TABLE.write_parquet(tmp_path / "b.parquet")
         assert sum(map(len, read(tmp_path))) == len(TABLE)
+
+
+QUOTED = 'say "no", or ""'
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz", "csv.zst"])
+def test_a_quote_in_a_name_is_a_quote(ending, tmp_path):
+    table = pl.DataFrame({QUOTED: ["a", "b"], '"': ["1", "2"]})
+    written(table, tmp_path / f"t.{ending}")
+    with open_table(str(tmp_path / f"t.{ending}")) as file:
+        assert pl.concat(file.batches([QUOTED, '"'], [QUOTED])).cast(pl.String).equals(table)
+        assert file.lines().row(0) == tuple(table.columns)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_a_mark_is_told(encoding, tmp_path):
+    (tmp_path / "t.csv").write_bytes("a,b\nx,y\n".encode(encoding))
+    with open_table(str(tmp_path / "t.csv")) as file:
+        for read in (lambda: file.columns, file.lines):
+            with pytest.raises(jp.JointPMFError, match=r"t\.csv is no text in UTF-8, perhaps in"):
+                read()
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "ndjson"])
+def test_a_number_that_means_missing_is_found_in_text_too(ending, tmp_path):
+    written(pl.DataFrame({"a": ["-9", "x", "-9.0", "y"] * 20}), tmp_path / f"t.{ending}")
+    pmf = jp.fit_rows(str(tmp_path / f"t.{ending}"), 1, missing_code=-9).pmf
+    assert pmf.domain["a"].levels == ("x", "y")
+
+
+class TestPipes:
+    def test_one_that_would_fill_the_disk_is_told(self, tmp_path, monkeypatch):
+        free = shutil.disk_usage(tmp_path)._replace(free=2**18)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
+        os.mkfifo(tmp_path / "t.csv")
+        writer = threading.Thread(target=pour, args=(tmp_path / "t.csv", 2**20))
+        writer.start()
+        with (
+            pytest.raises(jp.JointPMFError, match="larger than half of what is free in the temp"),
+            open_table(str(tmp_path / "t.csv")),
+        ):
+            pass
+        writer.join()
+
+    @pytest.mark.parametrize("ending", ["csv", "xlsx"])
+    def test_a_temporary_folder_that_is_missing_is_told(self, ending, tmp_path, monkeypatch):
+        path = tmp_path / f"t.{ending}"
+        written(TABLE, path)
+        if ending == "csv":
+            path = tmp_path / "pipe"
+            os.mkfifo(path)
+            threading.Thread(target=pour, args=(path, 1)).start()
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+        with (
+            pytest.raises(
+                jp.JointPMFError, match=r"cannot keep a copy of .* in the temporary fold"
+            ),
+            open_table(str(path)),
+        ):
+            pass
+
+    @pytest.mark.parametrize("ending", ["csv", "ndjson", "parquet", "arrow", "xlsx", "csv.zst"])
+    def test_a_table_is_written_to_one_directly(self, ending, tmp_path):
+        os.mkfifo(tmp_path / f"pipe.{ending}")
+        found = []
+        reader = threading.Thread(
+            target=lambda: found.append((tmp_path / f"pipe.{ending}").read_bytes())
+        )
+        reader.start()
+        written(TABLE, tmp_path / f"pipe.{ending}")
+        reader.join()
+        written(TABLE, tmp_path / f"file.{ending}")
+        (tmp_path / f"piped.{ending}").write_bytes(found[0])
+        rows = []
+        for name in ("piped", "file"):
+            with open_table(str(tmp_path / f"{name}.{ending}")) as file:
+                rows.append([row for batch in file.batches() for row in batch.rows()])
+        assert rows[0] == rows[1]
+
+
+def pour(path, n_bytes):
+    """Write to a pipe, until nobody reads it any more."""
+    with contextlib.suppress(BrokenPipeError), open(path, "wb") as file:
+        for _ in range(n_bytes):
+            file.write(b"a,b\n")

@@ -11,8 +11,9 @@ import polars as pl
 from rich.table import Table
 
 from jointpmf.command.printing import label, plain_table
+from jointpmf.data.as_it_came import AsItCame
 from jointpmf.data.codes import Codes
-from jointpmf.data.file_codes import weighted_batches
+from jointpmf.data.file_codes import Batched, weighted_batches
 from jointpmf.errors import JointPMFError, listing
 from jointpmf.evidence import posterior_of_rows
 from jointpmf.judge.posteriors import (
@@ -84,7 +85,7 @@ class ClassedRows:
 
     def batches(self, unknown: Any) -> Iterator[pl.DataFrame]:
         """Yield the number of each row, the probability of each component, and the most likely."""
-        read = _AsRead(self.table)
+        read = _AsRead(AsItCame(self.table, {*self.pmf.domain.names, self.weights or ""}))
         size = max(self.max_numbers // self.pmf.rank, 1)
         for _, codes, own in weighted_batches(read, self.pmf.domain, unknown, self.weights):
             kept = read.batch.select(self.keep)
@@ -130,7 +131,7 @@ class ClassedRows:
 class _AsRead:
     """A table whose last batch is kept as it was read, before levels were looked up."""
 
-    def __init__(self, table: TableFile) -> None:
+    def __init__(self, table: Batched) -> None:
         self.table, self.batch = table, pl.DataFrame()
 
     @property

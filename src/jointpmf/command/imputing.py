@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from jointpmf.command.console import warn
+from jointpmf.data.as_it_came import AsItCame
 from jointpmf.data.file_codes import coded_batches
 from jointpmf.errors import JointPMFError
 from jointpmf.judge.replicate_file import read_beside, replicates_path
@@ -88,7 +89,8 @@ class Filling:
         self, pmf: JointPMF, table: TableFile, unknown: str, strategy: str
     ) -> Iterator[pl.DataFrame]:
         self.n_rows = self.n_filled = 0
-        for batch, codes in coded_batches(table, pmf.domain, unknown):  # type: ignore[arg-type]
+        rows = AsItCame(table, pmf.domain.names)
+        for batch, codes in coded_batches(rows, pmf.domain, unknown):  # type: ignore[arg-type]
             known = [name for name in pmf.domain.names if name in batch.columns]
             filled = impute(pmf, batch, _strategies(pmf, known, strategy), self.generator)
             self.n_rows += len(batch)

@@ -9,6 +9,7 @@ import polars as pl
 from rich.table import Table
 
 from jointpmf.command.printing import label, plain_table
+from jointpmf.data.as_it_came import AsItCame
 from jointpmf.data.file_codes import coded_batches
 from jointpmf.data.table_files import TableFile
 from jointpmf.domain import text_of
@@ -21,7 +22,8 @@ _GAP = 2
 def scored_batches(pmf: JointPMF, table: TableFile, unknown: Any) -> Iterator[pl.DataFrame]:
     """Yield the rows, some at a time, behind their number and their log-probability."""
     n_rows = 0
-    for batch, codes in coded_batches(table, pmf.domain, unknown):
+    rows = AsItCame(table, pmf.domain.names)
+    for batch, codes in coded_batches(rows, pmf.domain, unknown):
         numbers = pl.Series("row", range(n_rows, n_rows + len(batch)), pl.Int64)
         logs = pl.Series("log_probability", pmf.log_probability(codes))
         own = batch.drop("row", "log_probability", strict=False)

@@ -13,7 +13,7 @@ import numpy as np
 
 from jointpmf.domain import MISSING, Variable
 from jointpmf.errors import JointPMFError, check_size, listing, shown, text_of_count
-from jointpmf.times import seconds_of, texts_of_times, time_in
+from jointpmf.times import plain_time, seconds_of, texts_of_times, time_in
 
 Cut = int | Sequence[Any]
 """How to cut a column: into how many bins, or at edges, which of times may be texts."""
@@ -157,11 +157,9 @@ def _seconds(edge: Any, time: str) -> float:
     """Return an edge between times, which may be a text, as seconds; infinity stays what it is."""
     if isinstance(edge, float) and np.isinf(edge):
         return edge
-    if isinstance(edge, np.generic):
-        edge = edge.item()
     if isinstance(edge, str):
         edge = time_in(edge, time)
-    seconds = seconds_of(edge, time)
+    seconds = seconds_of(plain_time(edge), time)
     return np.nan if seconds is None else seconds
 
 

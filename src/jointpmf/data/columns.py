@@ -6,18 +6,18 @@ frame stay with its own library, which narwhals speaks to.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from jointpmf.data.array_cells import are_numbers, as_levels, narrowed
 from jointpmf.data.grid import Grid, grid_of_pandas
 from jointpmf.data.own_codes import (
     OwnCodes,
@@ -26,10 +26,23 @@ from jointpmf.data.own_codes import (
     codes_of_polars,
     codes_of_pyarrow,
 )
-from jointpmf.domain import MISSING, Domain, check_distinct, check_is_domain, is_missing
+from jointpmf.domain import (
+    MISSING,
+    Domain,
+    check_distinct,
+    check_is_domain,
+    holding_times,
+    is_missing,
+)
 from jointpmf.errors import JointPMFError, listing, rectangle, shown
 from jointpmf.threads import n_threads, run_all
-from jointpmf.times import kind_of_times, seconds_of_array
+from jointpmf.times import (
+    TooFineError,
+    kind_of_times,
+    narrowed_times,
+    plain_time,
+    seconds_of_array,
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +74,7 @@ class ArrayColumn:
     @property
     def is_measured(self) -> bool:
         """Whether all observed cells are numbers, or all are times."""
-        return _are_numbers(self.cells) or self.time is not None
+        return are_numbers(self.cells) or self.time is not None
 
     @property
     def numbers(self) -> np.ndarray | None:
@@ -69,7 +82,7 @@ class ArrayColumn:
         if self.time is not None:
             return seconds_of_array(self.cells, self.time)
         try:
-            return self.cells.astype(float) if _are_numbers(self.cells) else None
+            return self.cells.astype(float) if are_numbers(self.cells) else None
         except OverflowError:
             raise JointPMFError(f"column {self.name!r} holds a number beyond all floats") from None
 
@@ -89,7 +102,11 @@ class ArrayColumn:
         if self._above is not None:  # few different numbers: look for them rather than sort
             low, own = self._above
             return [low + k for k in np.flatnonzero(own.first_rows >= 0).tolist()]
-        return np.unique(cells).tolist()
+        return as_levels(self._sorted)
+
+    @cached_property
+    def _sorted(self) -> np.ndarray:
+        return np.unique(self.cells)
 
     def get_ready(self) -> ArrayColumn:
         """Return the column itself, after the passes over its cells that need no other thread."""
@@ -98,7 +115,7 @@ class ArrayColumn:
 
     def first_row(self, level: Any) -> int:
         """Return the first row that holds a level."""
-        return int(np.flatnonzero(~self.missing)[self.cells.tolist().index(level)])
+        return int(np.flatnonzero(~self.missing)[as_levels(self.cells).index(level)])
 
     def codes(self, code_of: Mapping[Any, int]) -> np.ndarray:
         """Return the codes of all rows, given the code of every level that the column holds."""
@@ -111,9 +128,8 @@ class ArrayColumn:
         if self._above is not None:
             low, own = self._above
             return own.recoded(code_of.get(low + k, MISSING) for k in range(len(own.first_rows)))
-        levels = np.array(sorted(code_of), cells.dtype)
-        codes = np.array([code_of[level] for level in sorted(code_of)], np.int32)
-        return codes[np.searchsorted(levels, cells)]
+        codes = np.array([code_of[level] for level in self.distinct], np.int32)
+        return codes[np.searchsorted(self._sorted, cells)]
 
 
 @dataclass(frozen=True)
@@ -134,7 +150,7 @@ class SeriesColumn:
         levels: list[Any] = [None] * len(own.first_rows)
         held = np.flatnonzero(own.first_rows >= 0)
         cells = self.series[own.first_rows[held].tolist()].to_list()
-        for code, cell in zip(held.tolist(), cells, strict=True):
+        for code, cell in zip(held.tolist(), self._plain(cells), strict=True):
             is_level = not (is_missing(cell) or self._is_code(cell))
             levels[code] = cell if is_level else None
         return own, levels
@@ -182,7 +198,7 @@ class SeriesColumn:
         of_pandas = series.implementation.is_pandas_like() and series.dtype == nw.Categorical
         levels = None
         if series.dtype == nw.Enum or (of_pandas and hasattr(native.dtype, "categories")):
-            levels = list(map(plain_time, native.dtype.categories))
+            levels = self._plain(native.dtype.categories)
         of_pyarrow = series.implementation.is_pyarrow() and series.dtype == nw.Categorical
         if of_pyarrow and native.type.ordered:
             levels = native.unify_dictionaries().chunk(0).dictionary.to_pylist()
@@ -200,6 +216,10 @@ class SeriesColumn:
         own, levels = self._own
         held = [code for code, level in enumerate(levels) if level is not None]
         return [levels[code] for code in sorted(held, key=own.first_rows.__getitem__)]
+
+    def _plain(self, cells: Iterable[Any]) -> list[Any]:
+        with holding_times(f"column {self.name!r}"):
+            return list(map(plain_time, cells))
 
     def _is_code(self, level: Any) -> bool:
         return self.missing_code is not None and _is_same(level, self.missing_code)
@@ -359,18 +379,6 @@ def spread(codes: np.ndarray, missing: np.ndarray) -> np.ndarray:
     return all_codes
 
 
-def plain_time(level: Any) -> Any:
-    """Return a pandas Timestamp or Timedelta as the standard library's own object."""
-    if isinstance(level, datetime.datetime) and hasattr(level, "to_pydatetime"):
-        return level.to_pydatetime()
-    return level.to_pytimedelta() if hasattr(level, "to_pytimedelta") else level
-
-
-def are_numeric(kinds: Iterable[type], number: Any = (Real, Decimal)) -> bool:
-    """Tell whether all types are of numbers; booleans are none here."""
-    return all(issubclass(kind, number) and kind is not bool for kind in kinds)
-
-
 def _no_levels(name: str) -> JointPMFError:
     return JointPMFError(f"column {name!r} holds cells that cannot be levels, such as lists")
 
@@ -423,12 +431,31 @@ def _column_of_series(frame: nw.DataFrame[Any], missing_code: Any, name: str) ->
         cells[:] = series.to_list()  # np.array would look into those that are lists
         return _column_of_cells(name, cells, missing_code)
     if not series.dtype.is_numeric():
+        with holding_times(f"column {name!r}"):
+            times = _fine_times(series)
+        if times is not None:
+            return _column_of_cells(name, times, missing_code)
         return SeriesColumn(name, series, missing_code)
     of_numpy = isinstance(getattr(series.to_native(), "dtype", None), np.dtype)
     if of_numpy or series.dtype.is_float() or not series.null_count():
         return _column_of_cells(name, series.to_numpy(), missing_code)
     missing = series.is_null().to_numpy().astype(bool)
     return _without_code(name, series.drop_nulls().to_numpy(), missing, missing_code)
+
+
+def _fine_times(series: nw.Series[Any]) -> np.ndarray | None:
+    """Return a column as numpy's times, if it holds such with nanoseconds."""
+    dtype = series.dtype
+    if dtype == nw.Time and (series.dt.nanosecond() % 1000 != 0).any():
+        raise TooFineError("times of day with nanoseconds: round them, or make them durations")
+    if not isinstance(dtype, (nw.Datetime, nw.Duration)) or dtype.time_unit != "ns":
+        return None
+    cells = series.to_numpy()
+    if cells.dtype.kind not in "mM" or narrowed_times(cells).dtype != cells.dtype:
+        return None
+    if getattr(dtype, "time_zone", None) is not None:
+        raise TooFineError.with_zone()
+    return cells
 
 
 def _column_of_cells(
@@ -445,7 +472,8 @@ def _without_code(
     name: str, observed: np.ndarray, missing: np.ndarray, missing_code: Any
 ) -> ArrayColumn:
     """Return the column of some observed cells, those left out that mean missing."""
-    observed = _narrowed(observed)
+    with holding_times(f"column {name!r}"):
+        observed = narrowed(observed)
     if missing_code is None:
         return ArrayColumn(name, observed, missing)
     is_code = np.zeros(len(observed), bool)
@@ -457,7 +485,7 @@ def _without_code(
         return ArrayColumn(name, observed, missing)
     missing = missing.copy()
     missing[~missing] = is_code
-    return ArrayColumn(name, _narrowed(observed[~is_code]), missing)
+    return ArrayColumn(name, narrowed(observed[~is_code]), missing)
 
 
 def _missing_in_array(cells: np.ndarray) -> np.ndarray:
@@ -467,34 +495,3 @@ def _missing_in_array(cells: np.ndarray) -> np.ndarray:
     if kind == "f":
         return np.isnan(cells)
     return np.isnat(cells) if kind in "mM" else np.zeros(len(cells), bool)
-
-
-def _narrowed(cells: np.ndarray) -> np.ndarray:
-    """Return observed cells in numpy's type for them where it has one that loses nothing."""
-    if cells.dtype == object and len(cells):
-        cells = _narrowed_objects(cells)
-    if cells.dtype.kind in "mM" and np.datetime_data(cells.dtype)[0] in ("ns", "ps", "fs", "as"):
-        return cells.astype(f"{cells.dtype.kind}8[us]")  # what Python's own times can hold
-    return cells
-
-
-def _narrowed_objects(cells: np.ndarray) -> np.ndarray:
-    kinds = set(map(type, cells))
-    if are_numeric(kinds, np.datetime64) or are_numeric(kinds, np.timedelta64):
-        return np.array(cells.tolist())
-    whole = are_numeric(kinds, Integral)
-    real = (np.float64,) if are_numeric(kinds, Real) else ()
-    for dtype in (np.int64, np.uint64) if whole else real:
-        try:
-            numbers = np.array(list(map(int, cells)) if whole else cells, dtype)
-        except OverflowError:
-            continue
-        if (numbers == cells).all():
-            return numbers
-    return cells
-
-
-def _are_numbers(cells: np.ndarray) -> bool:
-    if cells.dtype == object:
-        return are_numeric(set(map(type, cells)))
-    return cells.dtype.kind in "iuf"

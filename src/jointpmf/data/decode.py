@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
@@ -11,9 +13,13 @@ import numpy as np
 from jointpmf.data.columns import columns_of
 from jointpmf.domain import MISSING, Domain, Variable
 from jointpmf.errors import JointPMFError, listing, one_of, rectangle, shown
+from jointpmf.times import kind_of_times
 
 if TYPE_CHECKING:
     from jointpmf.data.codes import Codes
+
+_CELLS = (str, bytes, int, float, Decimal, datetime.date, datetime.time, datetime.timedelta)
+"""The types of levels for which the columns of all libraries have a type of their own."""
 
 
 def decode(codes: Codes, backend: str = "polars") -> Any:
@@ -95,25 +101,41 @@ def frame_of_rows(
 
 
 def _decode_column(column: np.ndarray, variable: Variable, backend: Any) -> nw.Series[Any]:
-    levels: list[Any] = list(variable.levels)
-    kinds = set(map(type, levels))
-    if kinds == {int, float}:
-        levels, kinds = list(map(float, levels)), {float}
-    dtype = _dtype_of_large(levels, backend)
     position = column.astype(np.int64)
-    if (column == MISSING).any():
-        levels.append(None)
-        position[column == MISSING] = variable.size
+    missing = column == MISSING
+    position[missing] = variable.size
     try:
-        series = nw.new_series(variable.name, levels, dtype, backend=backend)
-        if len(kinds) > 1 and series.to_list() != levels:
-            raise TypeError("the library has turned one type into another")
-    except (TypeError, ValueError, OverflowError):
+        series = series_of_levels(variable, backend, [None] * bool(missing.any()))
+    except (TypeError, ValueError, OverflowError, NotImplementedError):
         raise JointPMFError(
             f"a {backend} column cannot hold the levels of variable {variable.name!r}, "
             f"{listing(variable.levels)}"
         ) from None
     return nw.maybe_reset_index(series[position])
+
+
+def series_of_levels(variable: Variable, backend: Any, more: Sequence[None] = ()) -> nw.Series[Any]:
+    """Return a variable's levels as a column, and `more` missing cells below; raise if it cannot.
+
+    Examples
+    --------
+    >>> series_of_levels(Variable("vote", ("no", "yes")), "polars", [None]).to_list()
+    ['no', 'yes', None]
+    """
+    levels: list[Any] = [*variable.levels, *more]
+    kinds = set(map(type, variable.levels))
+    if kinds <= {np.datetime64, np.timedelta64}:  # as a list they would lose their nanoseconds
+        return nw.new_series(variable.name, np.array(levels, kinds.pop()), backend=backend)
+    if kinds == {int, float}:
+        numbers: Sequence[Any] = variable.levels
+        levels, kinds = [*map(float, numbers), *more], {float}
+    dtype = _dtype_of_large(variable.levels, backend)
+    if any(not issubclass(kind, _CELLS) for kind in kinds):  # would become lists, floats or nothing
+        dtype = nw.Object
+    series = nw.new_series(variable.name, levels, dtype, backend=backend)
+    if len(kinds) > 1 and series.to_list() != levels:
+        raise TypeError("the library has turned one type into another")
+    return series
 
 
 def _dtype_of_large(levels: Sequence[Any], backend: str) -> Any:
@@ -152,7 +174,7 @@ def filled(
     columns = columns_of(table, domain, missing_code)[1]
     missing = {name: np.flatnonzero(columns[name]().missing) for name in values if name in columns}
     if isinstance(table, (np.ndarray, list, tuple)):
-        return _filled_array(rectangle(table, "table", None), list(columns), values, missing)
+        return _filled_array(_array_of(table), list(columns), values, missing)
     frame = nw.from_native(table)
     frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
     new = [
@@ -163,22 +185,46 @@ def filled(
     return (frame.with_columns(*new) if new else frame).to_native()
 
 
+def _array_of(table: Any) -> np.ndarray:
+    """Return rows as an array; a list that mixes types keeps them, as objects."""
+    if isinstance(table, np.ndarray):
+        return table
+    cells, array = (rectangle(table, "table", dtype) for dtype in (object, None))
+    kinds = set(map(type, cells.ravel()))
+    is_same = (array == cells) | (array != array)  # NaN is not equal to itself
+    return array if (len(kinds) < 2 or kinds == {int, float}) and is_same.all() else cells
+
+
 def _filled_array(
     table: np.ndarray,
     names: Sequence[str],
     values: Mapping[str, np.ndarray],
     missing: Mapping[str, np.ndarray],
 ) -> np.ndarray:
-    dtypes = [values[name].dtype for name, rows in missing.items() if len(rows)]
+    cells = {name: values[name][rows] for name, rows in missing.items() if len(rows)}
+    if table.dtype.kind in "mM":
+        cells = {name: _in_unit(some, table.dtype) for name, some in cells.items()}
+    dtypes = [some.dtype for some in cells.values()]
     out = table.astype(np.result_type(table.dtype, *dtypes), copy=True)
     for n, name in enumerate(names):
-        if name in missing:
-            out[missing[name], n] = values[name][missing[name]]
+        if name in cells:
+            out[missing[name], n] = cells[name]
     return np.asarray(out)
+
+
+def _in_unit(cells: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """Return times in the unit of an array, or in a finer one if that would lose something."""
+    if cells.dtype == object and kind_of_times(map(type, cells)) is None:
+        return cells
+    times = cells.astype(f"{dtype.kind}8[us]") if cells.dtype == object else cells
+    coarse = times.astype(dtype)
+    return coarse if (coarse == times).all() else times
 
 
 def _filled_series(series: nw.Series[Any], rows: np.ndarray, cells: np.ndarray) -> nw.Series[Any]:
     """Return a column with some cells set, of its own type if that can hold them."""
+    if cells.dtype.kind in "mM":  # which a list would take for whole numbers
+        return _filled_times(series, rows, cells)
     if series.dtype.is_integer() and cells.dtype.kind == "f":
         if (cells % 1 == 0).all():
             cells = cells.astype(np.int64)
@@ -197,3 +243,14 @@ def _filled_series(series: nw.Series[Any], rows: np.ndarray, cells: np.ndarray) 
 
     array = pa.chunked_array([pa.array(values, native.type)])
     return nw.from_native(array, series_only=True).alias(series.name)
+
+
+def _filled_times(series: nw.Series[Any], rows: np.ndarray, cells: np.ndarray) -> nw.Series[Any]:
+    """Return a column of times with some cells set, in their unit."""
+    library: Any = series.implementation
+    series = series.cast(nw.Duration("ns") if cells.dtype.kind == "m" else nw.Datetime("ns"))
+    if not library.is_pyarrow():
+        return series.scatter(rows.tolist(), nw.new_series(series.name, cells, backend=library))
+    times = series.to_numpy().copy()  # PyArrow itself cannot replace in all of its types
+    times[rows] = cells
+    return nw.new_series(series.name, times, backend=library)

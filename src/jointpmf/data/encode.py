@@ -10,19 +10,12 @@ import numpy as np
 
 from jointpmf.data.binning import bin_codes, bins_by_name, check_inside
 from jointpmf.data.codes import Codes
-from jointpmf.data.columns import (
-    are_numeric,
-    check_shares,
-    columns_of,
-    columns_ready,
-    plain_time,
-    spread,
-)
+from jointpmf.data.columns import check_shares, columns_of, columns_ready, spread
 from jointpmf.data.given_scales import Scales
 from jointpmf.data.levels import LevelRules, learned_variable
 from jointpmf.domain import MISSING, Domain, check_is_domain
 from jointpmf.errors import JointPMFError, listing, shown, whole_number
-from jointpmf.times import are_comparable
+from jointpmf.times import are_comparable, are_numeric, in_one_unit, plain_time
 
 if TYPE_CHECKING:
     from jointpmf.data.binning import Bins
@@ -268,9 +261,9 @@ def levels_and_codes(table: Any, names: Sequence[str]) -> list[tuple[list[Any], 
         column = columns[name]()
         levels = column.distinct
         try:
-            levels = sorted(levels)
+            levels = sorted(in_one_unit(levels))
         except TypeError:
             levels = sorted(levels, key=lambda level: (type(level).__name__, str(level)))
-        codes = column.codes({level: code for code, level in enumerate(levels)})
-        found.append((list(map(plain_time, levels)), codes))
+        codes = column.codes({plain_time(level): code for code, level in enumerate(levels)})
+        found.append((levels, codes))
     return found

@@ -17,7 +17,7 @@ from jointpmf.data.columns import columns_of
 from jointpmf.data.encode import doubts_of, encode
 from jointpmf.data.numbered_texts import cleaned_batches, numbered_texts
 from jointpmf.data.own_codes import recoded
-from jointpmf.data.texts import as_numbers, level_for
+from jointpmf.data.texts import as_numbers, cells_of, level_for
 from jointpmf.data.weight_column import WeightColumn
 from jointpmf.domain import MISSING, Domain, listing_of_texts
 from jointpmf.errors import JointPMFError, shown
@@ -184,14 +184,15 @@ def _as_levels(
                 _refuse(column, outside, variable, first_row)
             return numbers.set(outside.fill_null(False), None)
     cells = column.unique().drop_nulls()
-    levels = [level_for(cell, variable) for cell in cells.to_list()]
+    found = cells_of(cells)
+    levels = [level_for(cell, variable) for cell in found]
     if None in levels and unknown == "error":
         strange = cells.filter(pl.Series([level is None for level in levels]))
         _refuse(column, column.is_in(strange.implode()), variable, first_row)
-    if levels == cells.to_list() and {*map(type, levels)} == {*map(type, cells.to_list())}:
+    if levels == found and {*map(type, levels)} == {*map(type, found)}:
         return column
     try:
-        new = pl.Series(levels, dtype=_dtype_of(variable))
+        new = _as_series(levels, variable)
     except (TypeError, pl.exceptions.PolarsError):  # levels of several types: leave it to encode
         return column
     return column.replace_strict(cells, new, default=None, return_dtype=new.dtype)
@@ -207,8 +208,10 @@ def _measured(column: pl.Series, variable: Variable) -> pl.Series | None:
     return pl.Series(seconds, dtype=pl.Float64)
 
 
-def _dtype_of(variable: Variable) -> Any:
-    return pl.Series(list(variable.levels)).dtype
+def _as_series(levels: list[Any], variable: Variable) -> pl.Series:
+    if isinstance(kind := variable.levels[0], (np.datetime64, np.timedelta64)):
+        return pl.Series(np.array(levels, kind.dtype))
+    return pl.Series(levels, dtype=pl.Series(list(variable.levels)).dtype)
 
 
 def _refuse(column: pl.Series, where: pl.Series, variable: Variable, first_row: int) -> None:

@@ -17,12 +17,12 @@ import numpy as np
 
 from jointpmf.data.binning import binned_variable
 from jointpmf.data.codes import Codes
-from jointpmf.data.columns import are_numeric, columns_of, columns_ready, plain_time
+from jointpmf.data.columns import columns_of, columns_ready
 from jointpmf.data.given_scales import Scales
 from jointpmf.data.scales import in_known_order
-from jointpmf.domain import Domain, Variable, listing_of_texts
+from jointpmf.domain import Domain, Variable, holding_times, listing_of_texts
 from jointpmf.errors import JointPMFError
-from jointpmf.times import are_comparable, kind_of_times
+from jointpmf.times import are_comparable, are_numeric, in_one_unit, kind_of_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,7 +125,7 @@ class ColumnLevels:
         """Return the variable that the whole column is, its levels in the order of their scale."""
         found = self._typed()._checked(is_whole=True)
         own = found.own_order
-        levels = list(map(plain_time, found._sorted() if own is None else own))
+        levels = found._sorted() if own is None else own
         given: Sequence[Any] | None
         given = scales.levels_of(found.name, levels, levels if found.is_ordered else None)
         if given is None and not found.is_ordered and levels == found._sorted_texts(levels):
@@ -196,7 +196,8 @@ class ColumnLevels:
                 floats = list(map(float, levels))
                 levels = floats if floats == levels else levels
         try:
-            return sorted(levels)
+            with holding_times(f"column {self.name!r}"):
+                return sorted(in_one_unit(levels))
         except TypeError:
             kinds = sorted({type(level).__name__ for level in levels})
             raise JointPMFError(

@@ -28,7 +28,7 @@ import polars as pl
 from jointpmf.data.sheets import is_sheet, read_sheet
 from jointpmf.domain import check_distinct
 from jointpmf.errors import JointPMFError
-from jointpmf.output import PathLike, reason_of
+from jointpmf.output import PathLike, keeping_codes, reason_of
 from jointpmf.threads import made_ahead
 
 _HEAD_BYTES = 2**16
@@ -87,12 +87,16 @@ class TableFile:
     def columns(self) -> list[str]:
         """The names of the columns; none of them twice."""
         with _reading(self.name):
-            if self.is_text:
-                header = pl.read_csv(self._head, has_header=False, n_rows=1, **self._csv_options())
-                names = ["" if name is None else name for name in header.row(0)]
-            else:
-                names = self.schema.names()
+            names = self._names_in_text if self.is_text else self.schema.names()
         check_distinct(names, self.name)
+        return names
+
+    @cached_property
+    def _names_in_text(self) -> list[str]:
+        header = pl.read_csv(self._head, has_header=False, n_rows=1, **self._csv_options())
+        names = ["" if name is None else name for name in header.row(0)]
+        if any("\0" in name for name in names):
+            raise JointPMFError(f"{self.name} is no text in UTF-8, perhaps in UTF-16")
         return names
 
     @cached_property
@@ -136,6 +140,7 @@ class TableFile:
         """Return all cells of a text file, those of its header too, as text."""
         with _reading(self.name):
             source: Any = self.path
+            _ = self._names_in_text  # which raises if it is no text
             if not self.is_read_ahead:
                 with self._opened() as file:
                     source = file.read()
@@ -171,7 +176,8 @@ class TableFile:
         options = self._csv_options() | {"schema_overrides": categories}
         if not columns or {*columns} - {*categories}:  # to compare each cell with them takes time
             options["null_values"] = list(self.missing)
-        return pl.scan_csv(source, glob=False, **options)
+        # Polars itself leaves quotes inside of a name as they are written, two for one
+        return pl.scan_csv(source, glob=False, with_column_names=lambda _: self.columns, **options)
 
     @property
     def is_read_ahead(self) -> bool:
@@ -400,7 +406,7 @@ def open_table(path: str, missing: Iterable[str] = (), **sizes: int) -> Iterator
     texts = (*_MISSING_TEXTS, *missing)
     if path == "-":
         _check_ends(_behind(sys.stdin), "the input")
-        with _spooled(sys.stdin.buffer) as spooled:
+        with _spooled(sys.stdin.buffer, "the input") as spooled:
             yield TableFile(spooled, "the input", texts, **sizes)
         return
     try:
@@ -412,14 +418,15 @@ def open_table(path: str, missing: Iterable[str] = (), **sizes: int) -> Iterator
         yield TableFolder.at(path, **sizes)
         return
     if stat.S_ISREG(mode) and is_sheet(path):
-        with _spooled(io.BytesIO(read_sheet(path).write_csv(include_header=False).encode())) as csv:
+        cells = io.BytesIO(read_sheet(path).write_csv(include_header=False).encode())
+        with _spooled(cells, path) as csv:
             yield TableFile(csv, path, texts, **sizes)
         return
     if stat.S_ISREG(mode):
         yield TableFile(path, path, texts, **sizes)
         return
     _check_ends(found, path)
-    with _reading(path), open(path, "rb") as pipe, _spooled(pipe) as spooled:
+    with _reading(path), open(path, "rb") as pipe, _spooled(pipe, path) as spooled:
         yield TableFile(spooled, path, texts, **sizes)
 
 
@@ -453,8 +460,24 @@ def _check_ends(found: os.stat_result | None, name: str) -> None:
 
 
 @contextmanager
-def _spooled(source: BinaryIO) -> Iterator[str]:
-    with tempfile.NamedTemporaryFile(prefix="jointpmf-") as file:
-        shutil.copyfileobj(source, file)
-        file.flush()
+def _spooled(source: BinaryIO, name: str) -> Iterator[str]:
+    with ExitStack() as stack:
+        with keeping_codes(f"a copy of {name}"):
+            file = stack.enter_context(tempfile.NamedTemporaryFile(prefix="jointpmf-"))
+            _copy(source, file, name)
         yield file.name
+
+
+def _copy(source: BinaryIO, file: Any, name: str) -> None:
+    """Copy a pipe to a file, but not one that fills the disk: it may have no end."""
+    folder = os.path.dirname(file.name)
+    room = shutil.disk_usage(folder).free // 2
+    while piece := source.read(_HEAD_BYTES):
+        room -= len(piece)
+        if room < 0:
+            raise JointPMFError(
+                f"cannot read {name}: it is larger than half of what is free in the temporary "
+                f"folder {folder}; set TMPDIR to another, or write it to a file"
+            )
+        file.write(piece)
+    file.flush()

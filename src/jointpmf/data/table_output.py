@@ -13,6 +13,7 @@ import polars as pl
 
 from jointpmf.data.sheets import SheetWriter
 from jointpmf.data.table_files import kind_of
+from jointpmf.data.texts import with_typed_times
 from jointpmf.errors import JointPMFError
 from jointpmf.output import atomic_output
 
@@ -72,9 +73,11 @@ def _batch_writer(
         (table.write_parquet if kind == "parquet" else table.write_ipc)(file)
     elif kind == "sheet":
         with SheetWriter(file) as sheet:
-            yield sheet.write
+            yield lambda batch: sheet.write(with_typed_times(batch, pl.Duration, pl.Datetime("ns")))
     elif kind == "ndjson":
-        yield lambda batch: batch.write_ndjson(file, compression=compression)
+        yield lambda batch: with_typed_times(batch, pl.Duration).write_ndjson(
+            file, compression=compression
+        )
     else:
         yield _CsvWriter(file, "\t" if kind == "tsv" else ",", compression).write
 
@@ -90,7 +93,7 @@ class _CsvWriter:
 
     def write(self, batch: pl.DataFrame) -> None:
         """Write more rows."""
-        batch.write_csv(
+        with_typed_times(batch, pl.Duration).write_csv(
             self.file,
             separator=self.separator,
             compression=self.compression,

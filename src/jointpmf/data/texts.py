@@ -1,4 +1,4 @@
-"""Cells that are text: the numbers, booleans, dates or levels that they stand for."""
+"""Cells and their texts: the numbers, booleans, dates or levels that a text stands for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from jointpmf.domain import MISSING, matching_level, number_in, text_of
-from jointpmf.times import time_in
+from jointpmf.times import plain_time, time_in
 
 if TYPE_CHECKING:
     from jointpmf.domain import Variable
@@ -90,3 +90,37 @@ def codes_of_cells(cells: Iterable[Any], variable: Variable) -> list[int]:
         MISSING if cell is None else variable.code(cell if level is None else level)
         for cell, level in pairs
     ]
+
+
+def cells_of(column: pl.Series) -> list[Any]:
+    """Return cells as objects of Python, or of numpy where they have nanoseconds; None is missing.
+
+    Examples
+    --------
+    >>> cells_of(pl.Series([None, 1000], dtype=pl.Duration("ns")))
+    [None, datetime.timedelta(microseconds=1)]
+    """
+    if column.dtype not in (pl.Datetime("ns"), pl.Duration("ns")):
+        return column.to_list()
+    pairs = zip(column.is_null(), column.to_numpy(), strict=True)
+    return [None if is_null else plain_time(cell) for is_null, cell in pairs]
+
+
+def with_typed_times(batch: pl.DataFrame, *dtypes: Any) -> pl.DataFrame:
+    """Return a table whose times of some types are texts, as one would type them.
+
+    Examples
+    --------
+    >>> batch = pl.DataFrame({"d": pl.Series([5], dtype=pl.Duration("ns"))})
+    >>> with_typed_times(batch, pl.Duration).rows()
+    [('0:00:00.000000005',)]
+    """
+    times = [one for one in batch if one.dtype in dtypes]
+    return batch.with_columns(
+        pl.Series(
+            one.name,
+            [None if cell is None else text_of(cell) for cell in cells_of(one)],
+            dtype=pl.String,
+        )
+        for one in times
+    )

@@ -70,6 +70,7 @@ function pythonCode(chosen, file) {
   return [
     ...(items.some((item) => item.includes("datetime.")) ? ["import datetime"] : []),
     ...(items.some((item) => item.includes("Decimal(")) ? ["from decimal import Decimal"] : []),
+    ...(items.some((item) => item.includes("np.")) ? ["import numpy as np"] : []),
     "import jointpmf as jp",
     "",
     `pmf = jp.load(${JSON.stringify(file)})`,
