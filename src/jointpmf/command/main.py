@@ -93,6 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except SystemExit as ended:  # what typer and rich make of a reader that has had enough
         code = _exit_code(ended.__context__ or ended)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
     except Exception as error:
         if debug:
             raise

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from jointpmf.errors import CheckpointError
 from jointpmf.point import Point
 from jointpmf.threads import interrupts, one_blas_thread
 
@@ -234,7 +235,10 @@ def iterate(
                 saved = loop.runs.next_run(_mark_of(point, loop.max_iter))
                 run.keeps_memory = True
             if saved is not None and saved.found is not None:
-                run.recall(saved.found)
+                try:
+                    run.recall(saved.found)
+                except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                    raise CheckpointError(f"a run cannot be gone on with: {error}") from None
             else:
                 run.start(point)
             while (status := run.ending()) is None:
@@ -378,6 +382,7 @@ class _Run:
 
     def recall(self, arrays: Arrays) -> None:
         """Reach what was written down."""
+        _check_recallable(arrays, self.reached.state.point)
         self.history = [Step(int(line[0]), *line[1:]) for line in arrays["history"].tolist()]
         self.begin = time.perf_counter() - self.history[-1].seconds
         memory = _named(arrays, "memory.")
@@ -406,6 +411,17 @@ def _state_of_arrays(
     point = Point(arrays[f"{prefix}weights"], arrays[f"{prefix}factors"], made_of)
     kkt = arrays.get(f"{prefix}kkt")
     return State(point, objective, stalled=stalled, kkt=None if kkt is None else float(kkt))
+
+
+def _check_recallable(arrays: Arrays, start: Point) -> None:
+    """Raise unless arrays have the shapes of a run that began at a point."""
+    history = arrays["history"]
+    if history.ndim != 2 or not np.array_equal(history[:, 0], np.arange(len(history))):
+        raise ValueError("its history is not one of iterations")
+    for name, array in (("weights", start.weights), ("factors", start.factors)):
+        for prefix in ("", "best."):
+            if arrays.get(f"{prefix}{name}", array).shape != array.shape:
+                raise ValueError(f"its {name} have another shape")
 
 
 def _named(arrays: Arrays, prefix: str) -> Arrays:
