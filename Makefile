@@ -8,7 +8,7 @@ export NUMBA_CACHE_DIR := $(CURDIR)/.venv/numba
 # Bytecode too: some machines forbid it, and every process would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check lint types loops test-portable house docs paper paper-quick bench format clean
+.PHONY: demo test check lint types loops test-portable house docs paper paper-quick bench fuzz format clean
 
 demo: .venv/demo
 	$(BIN)/jointpmf demo
@@ -85,6 +85,12 @@ bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.plan
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.distributed
+
+# Odd files, tables and commands, stops and kills for some minutes; a finding ends it with 1 and is
+# printed with the seed that does it again. A small fixed part of it is in `make test`.
+MINUTES := 10
+fuzz: .venv/test
+	$(BIN)/python tests/fuzz/attack.py --minutes $(MINUTES)
 
 format: .venv/test
 	$(BIN)/ruff format .

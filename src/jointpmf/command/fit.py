@@ -15,7 +15,6 @@ from jointpmf.command.watch import FitWatch, watched
 from jointpmf.errors import JointPMFError
 from jointpmf.fit.memory import Room, bytes_of
 from jointpmf.fit.opening import kept, opened_files
-from jointpmf.fit.solution import FittedTo
 from jointpmf.judge.climb import climbing_curves
 from jointpmf.marginals.published import read_marginals
 from jointpmf.model_file import domain_to_json
@@ -149,13 +148,7 @@ def fit_published(
     def fit(watch: FitWatch) -> jp.Solution:
         return jp.fit_marginals(marginals, rank, smoothing=smoothing, **_options(limits, watch))
 
-    found = _fitted(fit, "marginals", limits.seed)
-    if found.solution.source is not None:
-        return found
-    source = FittedTo("marginals", n_marginals=len(marginals))  # after Ctrl-C
-    return _told(
-        replace(found.solution, source=source, marginals=marginals), "marginals", limits.seed
-    )
+    return _fitted(fit, "marginals", limits.seed)
 
 
 def _options(limits: Limits, watch: FitWatch) -> dict[str, Any]:
@@ -179,8 +172,4 @@ def _fitted(fit: Callable[[FitWatch], jp.Solution], method: str, seed: int) -> F
             solution = jp.Solution(
                 watch.best, jp.Status.STOPPED, watch.step.objective, watch.history
             )
-    return _told(solution, method, seed)
-
-
-def _told(solution: jp.Solution, method: str, seed: int) -> Fitted:
     return Fitted(solution, {**solution.about, "method": method, "seed": str(seed)})

@@ -11,6 +11,7 @@ import typer
 from rich.text import Text
 
 from jointpmf.command.console import console, print_json
+from jointpmf.command.interrupts import uninterrupted
 from jointpmf.command.models import check_place, check_replaces_nothing, put_model
 from jointpmf.command.options import (
     MOST,
@@ -305,9 +306,10 @@ def fit(
         else:
             learned = objective if method == "likelihood" else Coupled(order)
             fitted = fit_table(_one_table(data), rank, learned, *of_rows)
-        put_model(output, fitted.solution.pmf, fitted.about)
-        if not as_json:
-            _say_how_it_went(fitted, output, is_hinted and criterion is None)
+        with uninterrupted():
+            put_model(output, fitted.solution.pmf, fitted.about)
+            if not as_json:
+                _say_how_it_went(fitted, output, is_hinted and criterion is None)
         made = replicating.put(fitted.solution, output)
     if as_json:
         print_json(_for_json(fitted, output, made), console(stderr=output == "-"))

@@ -16,6 +16,7 @@ import typer
 
 from jointpmf.command import asking, checking, fitting, pages, planning, population
 from jointpmf.command.console import complain, open_streams, warn
+from jointpmf.command.interrupts import ignore_interrupts
 from jointpmf.errors import JointPMFError
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -78,6 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Those of the command line by default.
     """
     open_streams()
+    is_process = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
     handler = _Sentences(logging.WARNING)
@@ -91,6 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except SystemExit as ended:  # what typer and rich make of a reader that has had enough
         code = _exit_code(ended.__context__ or ended)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
     except Exception as error:
         if debug:
             raise
@@ -99,6 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         logging.getLogger("jointpmf").removeHandler(handler)
     if code == INTERRUPTED:
         complain("interrupted before there was anything to write")
+    if is_process:  # nothing is left to interrupt, and Python would show where in its end it was
+        ignore_interrupts()
     raise SystemExit(code or 0)
 
 

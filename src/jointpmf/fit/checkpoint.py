@@ -15,7 +15,8 @@ import math
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,7 +111,8 @@ class SavedFit:
         texts, _ = _read(self._file)
         if "fit" not in texts:
             raise CheckpointError(f"{self._file} is of runs, not of a fit")
-        differences = _differences(json.loads(texts["fit"]), json.loads(_json(asked)))
+        with _undamaged(self._file):
+            differences = _differences(json.loads(texts["fit"]), json.loads(_json(asked)))
         if differences:
             raise CheckpointError(
                 f"the checkpoint in {self.folder} is of another fit ({differences})"
@@ -143,9 +145,10 @@ class SavedFit:
         if texts.get("of") != digest_of(self._texts):
             raise CheckpointError(f"{path} belongs to another fit")
         runs: dict[int, Arrays] = defaultdict(dict)
-        for name, array in arrays.items():
-            number, _, own_name = name.partition(".")
-            runs[int(number)][own_name] = array
+        with _undamaged(path):
+            for name, array in arrays.items():
+                number, _, own_name = name.partition(".")
+                runs[int(number)][own_name] = array
         return runs
 
     def is_time(self, begin: float = -math.inf) -> bool:
@@ -189,8 +192,9 @@ class SavedRun:
         self._begin = time.monotonic()
         self._iteration = -1  # the last that was written
         if found is not None:
-            self._check_start(found["start"])
-            self._iteration = int(found["iteration"])
+            with _undamaged(fit.folder):
+                self._check_start(found["start"])
+                self._iteration = int(found["iteration"])
             logger.info("run %d goes on from iteration %d", number, self._iteration)
 
     def _check_start(self, start: np.ndarray) -> None:
@@ -246,6 +250,17 @@ def generator_and_runs(
         return seeded_generator(random_state), None
     saved = SavedFit(checkpoint, identity(), random_state)
     return saved.generator, saved
+
+
+@contextmanager
+def _undamaged(path: Path) -> Iterator[None]:
+    """Raise naming the file if what is in it is not what was written there."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, JointPMFError):
+            raise
+        raise CheckpointError(f"{path} is damaged: {reason_of(error)}") from None
 
 
 def _described(value: Any) -> Any:

@@ -154,7 +154,7 @@ class EMFit:
     ) -> Begin:
         """Return the model of some rows, at which a fit to all of them may begin."""
         loop = replace(self.loop, max_iter=self.effort.sample_iter, callback=None)
-        fit = replace(self, loop=loop)
+        fit = replace(self, loop=replace(loop, is_preliminary=True))
         if self.start == "auto":
             found = best_optimum(fit, sample, generator, time.perf_counter(), whole)
         else:

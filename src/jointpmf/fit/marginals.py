@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jointpmf.errors import JointPMFError, at_least_zero, one_of
@@ -12,6 +13,7 @@ from jointpmf.fit.coupled import CoupledFit, TableFit
 from jointpmf.fit.progress import watched_loop
 from jointpmf.fit.settings import Checkpoint, Search, checked_rank, checked_search
 from jointpmf.fit.solution import Callback, FittedTo, Solution
+from jointpmf.fit.stopping import BestSoFar, stoppable
 from jointpmf.fit.validation import judge_of_marginals, plain_validation
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.pmf import JointPMF
@@ -20,6 +22,8 @@ from jointpmf.solvers.least_squares import marginal_weights
 
 if TYPE_CHECKING:
     import os
+
+    from jointpmf.solvers.loop import Loop
 
 logger = logging.getLogger("jointpmf")
 
@@ -110,41 +114,45 @@ def fit_marginals(
     _check_loss(marginals, loss, method, search, smoothing, weighting, validation)
     search.check_start(("auto", "algebraic", "random"), marginals.domain, given_rank, "marginals'")
     judge = judge_of_marginals(validation, marginals.domain)
-    limits = (1500, 1e-10) if by_squares else (2000, 0.0)
-    with watched_loop(max_iter, tol, callback, verbose, marginals.domain, limits) as loop:
 
-        def identity() -> dict[str, Any]:
-            return {
-                "objective": "marginals",
-                "loss": loss,
-                "smoothing": smoothing,
-                "marginals": marginals,
-                "rank": given_rank,
-                "method": method,
-                "search": search,
-                "weighting": marginal_weights(marginals, weighting) if by_squares else None,
-                "max_iter": loop.max_iter,
-                "tol": loop.tol if by_squares else tol,
-                "validation": validation is not None
-                and plain_validation(validation, marginals.domain),
-            }
+    def identity(loop: Loop) -> dict[str, Any]:
+        return {
+            "objective": "marginals",
+            "loss": loss,
+            "smoothing": smoothing,
+            "marginals": marginals,
+            "rank": given_rank,
+            "method": method,
+            "search": search,
+            "weighting": marginal_weights(marginals, weighting) if by_squares else None,
+            "max_iter": loop.max_iter,
+            "tol": loop.tol if by_squares else tol,
+            "validation": validation is not None and plain_validation(validation, marginals.domain),
+        }
 
-        generator, runs = generator_and_runs(checkpoint, identity, random_state)
-        loop = replace(loop, runs=runs)
-        if by_squares:
-            fit = CoupledFit(loop, method, search.start)
-            solution = TableFit(fit, weighting, judge).run(marginals, given_rank, generator)
-        else:
-            from jointpmf.fit.likelihood import EMFit
-            from jointpmf.fit.tables import CellFit
+    defaults = (1500, 1e-10) if by_squares else (2000, 0.0)
+    limits = (max_iter, tol, callback, verbose, marginals.domain, defaults)
 
-            fit_once = EMFit(given_rank or 1, loop, towards="marginal", start=search.start)
-            cell_fit = CellFit(fit_once, search.n_average, tol, smoothing)
-            solution = cell_fit.run(marginals, given_rank, generator)
+    def fit(best: BestSoFar) -> Solution:
+        with watched_loop(*limits, best) as loop:
+            generator, runs = generator_and_runs(checkpoint, partial(identity, loop), random_state)
+            loop = replace(loop, runs=runs)
+            if by_squares:
+                coupled = CoupledFit(loop, method, search.start)
+                found = TableFit(coupled, weighting, judge).run(marginals, given_rank, generator)
+            else:
+                from jointpmf.fit.likelihood import EMFit
+                from jointpmf.fit.tables import CellFit
+
+                fit_once = EMFit(given_rank or 1, loop, towards="marginal", start=search.start)
+                cell_fit = CellFit(fit_once, search.n_average, tol, smoothing)
+                found = cell_fit.run(marginals, given_rank, generator)
+            return best.concluded(found)
+
     is_given = by_squares and weighting is not None and not isinstance(weighting, str)
     told = tuple(map(float, weighting)) if is_given else weighting
     source = FittedTo("marginals", n_marginals=len(marginals), loss=loss, weighting=told)
-    return replace(solution, source=source)
+    return replace(stoppable(fit), source=source, marginals=marginals)
 
 
 def _usual_loss(marginals: MarginalSet, is_for_squares: bool, is_one: bool, rank: int) -> str:

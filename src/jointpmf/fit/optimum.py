@@ -294,6 +294,8 @@ class _Climbs:
 
     def _outcome(self, table: Table, point: Point, loop: Loop, share: float) -> Outcome:
         """Return where a run ends that may use up a share of what the search may cost."""
+        is_preliminary = loop.is_preliminary or table is not self.table
+        loop = replace(loop, is_preliminary=is_preliminary)
         if self.most_work is not None:
             left = share * self.most_work - self.work
             most = max(int(left / (2 * self._cost(table))), 1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jointpmf.errors import JointPMFError, at_least_zero, whole_number
 from jointpmf.pmf import JointPMF
-from jointpmf.solvers.loop import Loop, Step
+from jointpmf.solvers.loop import Best, Loop, Step
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
@@ -51,6 +51,7 @@ def watched_loop(
     verbose: bool,
     domain: Domain,
     defaults: tuple[int, float],
+    best: Best | None = None,
 ) -> Iterator[Loop]:
     """Give the loop of a fit: its limits, or the default ones, and what watches it."""
     if callback is not None and not callable(callback):
@@ -63,7 +64,8 @@ def watched_loop(
             advance(f"{stage}iteration {step.iteration}, objective {step.objective:.6g}")
             return callback is not None and callback(step, JointPMF.at(point, domain))
 
-        yield replace(loop, callback=watch if verbose or callback is not None else None)
+        is_watched = verbose or callback is not None
+        yield replace(loop, callback=watch if is_watched else None, best=best)
 
 
 def checked_loop(max_iter: Any, tol: Any, defaults: tuple[int, float]) -> Loop:

@@ -67,7 +67,8 @@ def average_of_fits(
 
     trials: Trials[str] = Trials(is_tolerant=False)
     trials.run(candidates(), _is_any_stopped)
-    return concluded(partial(_averaged, trials, whole))
+    found = concluded(partial(_averaged, trials, whole))
+    return found.stopped() if trials.is_stopped else found
 
 
 def _averaged(trials: Trials[str], whole: Table) -> Solution:

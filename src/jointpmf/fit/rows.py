@@ -35,6 +35,7 @@ from jointpmf.fit.settings import (
     checked_search,
 )
 from jointpmf.fit.solution import Callback, FittedTo, Reopen, Solution
+from jointpmf.fit.stopping import BestSoFar, stoppable
 from jointpmf.fit.subsets import fit_counted, fit_subsets
 from jointpmf.fit.unrated import fit_rated_items
 from jointpmf.fit.validation import are_cells, plain_validation, splitter
@@ -147,13 +148,17 @@ def fit_rows(
     options = checked_options(reading, "fit_rows")
     if asked.ratings is not None and asked.hides_cells and options.get("domain") is not None:
         raise JointPMFError("Ratings have a domain of their own")
-    with opened(source, options, sample_weight) as rows:
-        defaults = asked.default_limits()
-        with watched_loop(max_iter, tol, callback, verbose, rows.domain, defaults) as loop:
-            found = _Fitting(asked, loop).run(rows)
-        way_back = _way_back(rows, asked, (source, options, sample_weight))
-        fingerprint = fingerprint_of(rows) if isinstance(rows, Table) else None
-        return replace(found, reopen=way_back, fingerprint=fingerprint)
+    limits = (max_iter, tol, callback, verbose)
+
+    def fit(best: BestSoFar) -> Solution:
+        with opened(source, options, sample_weight) as rows:
+            with watched_loop(*limits, rows.domain, asked.default_limits(), best) as loop:
+                found = best.concluded(_Fitting(asked, loop).run(rows))
+            way_back = _way_back(rows, asked, (source, options, sample_weight))
+            fingerprint = fingerprint_of(rows) if isinstance(rows, Table) else None
+            return best.concluded(replace(found, reopen=way_back, fingerprint=fingerprint))
+
+    return stoppable(fit)
 
 
 def _way_back(
@@ -369,7 +374,12 @@ class _Fitting:
 
         def fit_to(table: Table, cells: HiddenCells) -> Solution:
             split = splitter(table, cells, is_smoothed=True, patience=6)(generator)
-            return fit_by_cells(split, fit, asked.search, generator)
+
+            def fitted(best: BestSoFar) -> Solution:  # of its own: it may have fewer items
+                own = replace(fit, loop=replace(fit.loop, best=best))
+                return fit_by_cells(split, own, asked.search, generator)
+
+            return stoppable(fitted)
 
         cells = asked.validation
         cells = cells if isinstance(cells, HiddenCells) else HiddenCells(cells)

@@ -123,9 +123,9 @@ class Blend:
         """Return how much free components, and traits of each kind, adapt to chance."""
         search = self.search
         drawn = search.drawn(found.pmf, _N_DRAWN) if search.marginals.is_counted else []
-        member = members_of(found.pmf, found.n_averaged)[0]
+        member, own = members_of(found.pmf, found.n_averaged)[0], self._trait_fit(is_elsewhere=True)
         found_again = [
-            (fit.pmf, partial(self._trait_fit.from_model, kind, fit.trait_models[0], _SHORT))
+            (fit.pmf, partial(own.from_model, kind, fit.trait_models[0], _SHORT))
             for kind, fit in first.items()
         ]
         return [
@@ -150,12 +150,14 @@ class Blend:
             if n_held >= _ENOUGH_HELD:
                 return
 
-    @property
-    def _trait_fit(self) -> TableTraitFit:
-        return TableTraitFit(self.search.cell_fit.fit.loop, self.search.marginals.is_counted)
+    def _trait_fit(self, is_elsewhere: bool) -> TableTraitFit:
+        loop = self.search.cell_fit.fit.loop
+        loop = loop.elsewhere if is_elsewhere else loop
+        return TableTraitFit(loop, self.search.marginals.is_counted)
 
     def _fit(self, kind: TableKind, cells: TableCells, ends: Ends) -> Solution:
-        found = self._trait_fit.run(kind, cells, self.search.generator, ends)
+        own = self._trait_fit(is_elsewhere=cells is not self.search.cells)
+        found = own.run(kind, cells, self.search.generator, ends)
         check_not_stopped(found)
         return found
 

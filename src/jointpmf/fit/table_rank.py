@@ -102,7 +102,8 @@ class RankSearch:
     def one_fit(self, rank: int, cells: TableCells) -> Solution:
         """Return the fit from one random start."""
         own = self._with_rank(rank)
-        own = replace(own, fit=replace(own.fit, start="random"))
+        loop = own.fit.loop if cells is self.cells else own.fit.loop.elsewhere
+        own = replace(own, fit=replace(own.fit, start="random", loop=loop))
         point, start = next(own.starts(cells, self.marginals.exclusions, self.generator))
         return from_point(own.fit, cells, point, start)
 
@@ -141,6 +142,7 @@ class RankSearch:
         held out of one table are not new to a fit that saw the others.
         """
         point, fit = Point.of_pmf(pmf), self._with_rank(rank).fit
+        fit = replace(fit, loop=fit.loop.elsewhere)
 
         def again(cells: TableCells) -> Solution:
             lifted = mixed(point, cells.marginal, _INTERIOR)

@@ -110,10 +110,10 @@ class TraitFit:
         for pull in self.traits.pulls:
             solver = PulledEM(table.rows, point, pull)
             outcome = iterate(solver, point, loop, validation=held_out)
+            if outcome.status is Status.STOPPED:  # perhaps before anything was validated
+                return [found._replace(status=Status.STOPPED)]
             assert outcome.validation is not None
             assert found.validation is not None
-            if outcome.status is Status.STOPPED:
-                return [found._replace(status=Status.STOPPED)]
             if outcome.validation >= found.validation - _PULL_GAIN * abs(found.validation):
                 break
             found = outcome

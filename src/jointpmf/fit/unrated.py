@@ -12,6 +12,7 @@ import numpy as np
 from jointpmf.data.codes import Codes
 from jointpmf.domain import MISSING, Domain
 from jointpmf.errors import JointPMFError, listing
+from jointpmf.fit.search import concluded
 from jointpmf.fit.validation import hidden_cells
 from jointpmf.pmf import JointPMF
 from jointpmf.rows.source import Table
@@ -45,12 +46,14 @@ def fit_rated_items(
         raise JointPMFError("no item has a rating that can be fitted")
     names = [name for name, kept in zip(table.domain.names, known, strict=True) if kept]
     part = Codes(table.domain.project(names), table.codes.array[:, known])
-    solution = fit(
-        table if known.all() else Table.of_codes(part, table.weights),
-        replace(cells, cells=hidden[:, known]),
-    )
-    pmf = with_unrated_items(solution.pmf, visible)
-    return replace(solution, pmf=pmf.marginal(ratings.items))
+    rated = table if known.all() else Table.of_codes(part, table.weights)
+    solution = fit(rated, replace(cells, cells=hidden[:, known]))
+
+    def of_all_items() -> Solution:
+        pmf = with_unrated_items(solution.pmf, visible)
+        return replace(solution, pmf=pmf.marginal(ratings.items))
+
+    return concluded(of_all_items)
 
 
 def with_unrated_items(pmf: JointPMF, ratings: Ratings) -> JointPMF:

@@ -10,12 +10,13 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from jointpmf.errors import CheckpointError
 from jointpmf.point import Point
 from jointpmf.threads import interrupts, one_blas_thread
 
@@ -141,6 +142,13 @@ class Runs(Protocol):
         """Return what is kept of the run that begins."""
 
 
+class Best(Protocol):
+    """What keeps the best that the runs of a fit have reached, for when someone stops it."""
+
+    def note(self, outcome: Outcome, domain: Domain, is_preliminary: bool) -> None:
+        """Keep what a run has reached, if it is the best."""
+
+
 @dataclass(frozen=True)
 class Loop:
     """How long a run may take, who watches it, and where it is saved."""
@@ -154,6 +162,15 @@ class Loop:
     runs: Runs | None = None
     rival: float | None = None
     """An objective to beat: a run that does not promise to is given up."""
+    best: Best | None = None
+    """What is told of every iteration; None if the run is of other data than the fit."""
+    is_preliminary: bool = False
+    """Whether the run is on a sample of what is fitted, to find where to begin."""
+
+    @property
+    def elsewhere(self) -> Loop:
+        """The loop of a run on other data, whose model is none of what is fitted."""
+        return replace(self, best=None)
 
 
 class Outcome(NamedTuple):
@@ -209,7 +226,7 @@ def iterate(
     saved goes on from where it was left.
     """
     begin = time.perf_counter() if begin is None else begin
-    run = _Run(solver, point, loop.tol, validation, begin)
+    run = _Run(solver, point, loop, validation, begin)
     saved: SavedRun | None = None
     try:
         with one_blas_thread, interrupts():
@@ -218,10 +235,13 @@ def iterate(
                 saved = loop.runs.next_run(_mark_of(point, loop.max_iter))
                 run.keeps_memory = True
             if saved is not None and saved.found is not None:
-                run.recall(saved.found)
+                try:
+                    run.recall(saved.found)
+                except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                    raise CheckpointError(f"a run cannot be gone on with: {error}") from None
             else:
                 run.start(point)
-            while (status := run.ending(loop.max_iter, loop.rival)) is None:
+            while (status := run.ending()) is None:
                 line = run.advance()
                 if loop.callback is not None and loop.callback(line, run.reached.state.point):
                     status = Status.STOPPED
@@ -234,9 +254,7 @@ def iterate(
         status = Status.STOPPED
         if saved is not None and run.reached.memory is not None:
             saved.end(run.reached.iteration, run.arrays(), is_stopped=True)
-    best = run.reached.best
-    state = best.state
-    outcome = Outcome(state.point, status, state.objective, run.history, state.kkt, best.held_out)
+    outcome = run.outcome(status)
     logger.info("%s", outcome)
     return outcome
 
@@ -271,9 +289,9 @@ class _Run:
     """A solver on its way: what it has reached, which can be written down and recalled."""
 
     def __init__(
-        self, solver: Solver, point: Point, tol: float, validation: Validation | None, begin: float
+        self, solver: Solver, point: Point, loop: Loop, validation: Validation | None, begin: float
     ) -> None:
-        self.solver, self.tol, self.validation, self.begin = solver, tol, validation, begin
+        self.solver, self.loop, self.validation, self.begin = solver, loop, validation, begin
         self.history: list[Step] = []
         nowhere = State(point, math.inf)
         self.reached = _Reached(0, nowhere, _Best(nowhere))
@@ -290,7 +308,7 @@ class _Run:
         gain = before.state.objective - state.objective
         objective = max(before.state.objective, self.solver.resolution)
         unit = objective if self.solver.relative else 1.0
-        is_small = state.may_stop and abs(gain) < self.tol * unit
+        is_small = state.may_stop and abs(gain) < self.loop.tol * unit
         return self._reach(before.iteration + 1, state, before.n_small + 1 if is_small else 0)
 
     def _reach(self, iteration: int, state: State, n_small: int = 0) -> Step:
@@ -302,19 +320,30 @@ class _Run:
         line = Step(iteration, state.objective, seconds, state.primal_gap, state.dual_gap, held_out)
         memory = self.solver.memory(state) if self.keeps_memory else None
         self.history.append(line)
-        self.reached = _Reached(iteration, state, best, n_small, memory)
+        self._set(_Reached(iteration, state, best, n_small, memory))
         return line
 
-    def ending(self, max_iter: int, rival: float | None = None) -> Status | None:
+    def _set(self, reached: _Reached) -> None:
+        self.reached = reached
+        if self.loop.best is not None:
+            outcome = self.outcome(Status.STOPPED)
+            self.loop.best.note(outcome, self.solver.domain, self.loop.is_preliminary)
+
+    def outcome(self, status: Status) -> Outcome:
+        """Return the best state as where the run ends."""
+        state, held_out, _ = self.reached.best
+        return Outcome(state.point, status, state.objective, self.history, state.kkt, held_out)
+
+    def ending(self) -> Status | None:
         """Return how the run has ended, or None if it goes on."""
         iteration, state, _, n_small, _ = self.reached
         if n_small == 2 or state.stalled or state.objective <= self.solver.floor:
             return Status.CONVERGED
         if self.validation and self._has_stopped_helping(self.validation):
             return Status.VALIDATED
-        if rival is not None and self._is_behind(rival):
+        if self.loop.rival is not None and self._is_behind(self.loop.rival):
             return Status.BEHIND
-        return Status.MAX_ITER if iteration >= max_iter else None
+        return Status.MAX_ITER if iteration >= self.loop.max_iter else None
 
     def _has_stopped_helping(self, validation: Validation) -> bool:
         """Tell whether the last iterations have gained too little on the validation part."""
@@ -353,6 +382,7 @@ class _Run:
 
     def recall(self, arrays: Arrays) -> None:
         """Reach what was written down."""
+        _check_recallable(arrays, self.reached.state.point)
         self.history = [Step(int(line[0]), *line[1:]) for line in arrays["history"].tolist()]
         self.begin = time.perf_counter() - self.history[-1].seconds
         memory = _named(arrays, "memory.")
@@ -362,13 +392,9 @@ class _Run:
         best = state
         if "best.weights" in arrays:
             best = _state_of_arrays(arrays, at_best.objective, prefix="best.")
-        self.reached = _Reached(
-            self.history[-1].iteration,
-            state,
-            _Best(best, at_best.validation, at_best.iteration),
-            int(arrays["n_small"]),
-            memory,
-        )
+        at = _Best(best, at_best.validation, at_best.iteration)
+        n_small = int(arrays["n_small"])
+        self._set(_Reached(self.history[-1].iteration, state, at, n_small, memory))
 
 
 def _arrays_of_state(state: State, prefix: str = "") -> Arrays:
@@ -385,6 +411,17 @@ def _state_of_arrays(
     point = Point(arrays[f"{prefix}weights"], arrays[f"{prefix}factors"], made_of)
     kkt = arrays.get(f"{prefix}kkt")
     return State(point, objective, stalled=stalled, kkt=None if kkt is None else float(kkt))
+
+
+def _check_recallable(arrays: Arrays, start: Point) -> None:
+    """Raise unless arrays have the shapes of a run that began at a point."""
+    history = arrays["history"]
+    if history.ndim != 2 or not np.array_equal(history[:, 0], np.arange(len(history))):
+        raise ValueError("its history is not one of iterations")
+    for name, array in (("weights", start.weights), ("factors", start.factors)):
+        for prefix in ("", "best."):
+            if arrays.get(f"{prefix}{name}", array).shape != array.shape:
+                raise ValueError(f"its {name} have another shape")
 
 
 def _named(arrays: Arrays, prefix: str) -> Arrays:

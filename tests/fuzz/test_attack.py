@@ -1,0 +1,40 @@
+"""A small fixed part of `make fuzz`, and what it has found."""
+
+import numpy as np
+import pytest
+
+import jointpmf as jp
+from fuzz import files
+from fuzz.attack import TARGETS, attacked
+from jointpmf.fit.checkpoint import _read, _write
+
+N_CASES = {"files": 60, "tables": 8, "commands": 8, "stops": 2}
+"""Without kills, which take their time."""
+
+
+@pytest.mark.parametrize("target", N_CASES)
+def test_a_few_cases(target):
+    assert attacked(target, seed=0, n_cases=N_CASES[target]) == N_CASES[target]
+    assert target in TARGETS
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("1.history", np.zeros((3, 5))),
+        ("1.history", np.zeros(3)),
+        ("1.weights", np.ones(3)),
+        ("1.n_small", np.array(np.nan)),
+        ("1.best_iteration", np.array(99)),
+        ("1.iteration", np.array(np.inf)),
+        ("one.history", np.zeros(1)),
+    ],
+)
+def test_a_checkpoint_that_holds_something_else_is_one_sentence(tmp_path, name, array):
+    for other, content in files._checkpoint().items():
+        (tmp_path / other).write_bytes(content)
+    path = tmp_path / "runs-0001.safetensors"
+    texts, arrays = _read(path)
+    _write(path, {"of": texts["of"]}, arrays | {name: array})
+    with pytest.raises(jp.JointPMFError, match=r"damaged|gone on with"):
+        files._fit(tmp_path)
