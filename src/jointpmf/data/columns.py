@@ -26,7 +26,7 @@ from jointpmf.data.own_codes import (
     codes_of_polars,
     codes_of_pyarrow,
 )
-from jointpmf.domain import MISSING, Domain, check_distinct, check_is_domain, is_missing
+from jointpmf.domain import MISSING, Domain, check_distinct, checked_domain, is_missing
 from jointpmf.errors import JointPMFError, listing, rectangle, shown
 from jointpmf.threads import n_threads, run_all
 from jointpmf.times import kind_of_times, seconds_of_array
@@ -342,7 +342,7 @@ def grid_of(frame: Any, name: str = "the frame") -> Grid:
 
 def check_shares(names: Collection[str], domain: Domain) -> None:
     """Raise if a table has none of a domain's variables."""
-    check_is_domain(domain)
+    checked_domain(domain)
     if names and len(domain) and not any(name in domain for name in names):
         raise JointPMFError(
             f"the table has none of the variables {listing(domain.names)}; "

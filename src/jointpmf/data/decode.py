@@ -33,12 +33,8 @@ def decode(codes: Codes, backend: str = "polars") -> Any:
     >>> decode(codes)["vote"].to_list()
     ['yes', 'no']
     """
-    if backend == "codes":
+    if one_of(backend, ("polars", "pandas", "pyarrow", "codes"), "backend") == "codes":
         return codes.array
-    if backend not in ("polars", "pandas", "pyarrow"):
-        raise JointPMFError(
-            f"backend must be 'polars', 'pandas', 'pyarrow' or 'codes', not {shown(backend)}"
-        )
     if not len(codes.domain):
         raise JointPMFError("there is no variable left to make a table of")
     columns = [
@@ -82,7 +78,7 @@ def frame_of_rows(
     >>> frame_of_rows(domain, [np.array([1, 0])], np.array([0.75, 0.25]), "p", "polars").rows()
     [('yes', 0.75), ('no', 0.25)]
     """
-    if not isinstance(column, str):
+    if not isinstance(column, str) or any("\ud800" <= letter <= "\udfff" for letter in column):
         raise JointPMFError(f"column must be a name, not {shown(column)}")
     if column in domain:
         raise JointPMFError(

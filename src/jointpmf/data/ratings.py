@@ -7,12 +7,11 @@ not rate is a missing cell.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,15 @@ import numpy as np
 from jointpmf.data.codes import Codes, some_cells
 from jointpmf.data.decode import table_of
 from jointpmf.domain import MISSING, check_distinct
-from jointpmf.errors import JointPMFError, listing, seeded_generator, shown
+from jointpmf.errors import (
+    JointPMFError,
+    float_of,
+    items_of,
+    listing,
+    rectangle,
+    seeded_generator,
+    shown,
+)
 from jointpmf.errors import fraction as checked_fraction
 
 
@@ -153,7 +160,7 @@ class Ratings:
         hidden : array of bool of shape (users, items)
             Which cells.
         """
-        hidden = np.asarray(hidden)
+        hidden = rectangle(hidden, "cells that are hidden")
         if hidden.shape != self.codes.array.shape or hidden.dtype != bool:
             raise JointPMFError(
                 f"hidden must be booleans of shape {self.codes.array.shape}, "
@@ -204,7 +211,7 @@ class Ratings:
 
 def checked_scale(scale: Any, what: str) -> tuple[Any, ...]:
     """Return the ratings that can be given, or raise if they are not increasing numbers."""
-    levels = tuple(scale) if isinstance(scale, Iterable) else ()
+    levels = tuple(items_of(scale, f"{what} must be increasing numbers"))
     numbers = bool(levels) and all(map(is_finite_number, levels))
     if not numbers or not all(low < high for low, high in pairwise(levels)):
         raise JointPMFError(f"{what} must be increasing numbers, not {shown(scale)}")
@@ -213,15 +220,17 @@ def checked_scale(scale: Any, what: str) -> tuple[Any, ...]:
 
 def is_finite_number(level: Any) -> bool:
     """Tell whether a level is a finite number; a boolean is none."""
-    is_number = isinstance(level, (Real, Decimal)) and not isinstance(level, bool)
-    return is_number and math.isfinite(level)
+    if isinstance(level, Decimal):
+        return level.is_finite()
+    return math.isfinite(float_of(level))
 
 
 def id_list(ids: Any, what: str) -> list[Any]:
     """Return ids as a list, or raise if they have no order."""
-    if isinstance(ids, (str, set, frozenset)) or not isinstance(ids, Iterable):
-        raise JointPMFError(f"{what} must be a list of ids, not {shown(ids)}")
-    return list(ids)
+    otherwise = f"{what} must be a list of ids"
+    if isinstance(ids, (set, frozenset)):
+        raise JointPMFError(f"{otherwise}, not {shown(ids)}")
+    return items_of(ids, otherwise)
 
 
 def id_array(ids: Sequence[Any]) -> np.ndarray:

@@ -27,7 +27,7 @@ import polars as pl
 from jointpmf.data.sheets import is_sheet, read_sheet
 from jointpmf.domain import check_distinct
 from jointpmf.errors import JointPMFError
-from jointpmf.output import PathLike, reason_of
+from jointpmf.output import PathLike, checked_path, reason_of
 
 _HEAD_BYTES = 2**16
 """Bytes from the beginning of a file, by which its kind and its columns are found."""
@@ -408,9 +408,12 @@ def open_tables(
     paths: PathLike | Sequence[PathLike], missing: Iterable[str] = ()
 ) -> Iterator[TableFile]:
     """Give the table at a path, or several of them as one table."""
-    several: list[Any] = list(paths) if isinstance(paths, (list, tuple)) else [paths]
+    given: list[Any] = list(paths) if isinstance(paths, (list, tuple)) else [paths]
+    if not given:
+        raise JointPMFError("there is no table file in an empty list")
+    several = [checked_path(path, "a table file") for path in given]
     with ExitStack() as stack:
-        tables = [stack.enter_context(open_table(os.fspath(path), missing)) for path in several]
+        tables = [stack.enter_context(open_table(path, missing)) for path in several]
         name = f"{tables[0].name} and {len(tables) - 1} more"
         yield tables[0] if len(tables) == 1 else TableFolder(name, name, files=tuple(tables))
 

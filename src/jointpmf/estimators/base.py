@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from jointpmf.data.codes import Codes, checked_weights
 from jointpmf.data.encode import codes_and_doubts, encode
 from jointpmf.domain import MISSING, Domain, Variable, is_missing
-from jointpmf.errors import JointPMFError, whole_number
+from jointpmf.errors import JointPMFError, repeats
 from jointpmf.fit.settings import (
     Coupled,
     Likelihood,
@@ -125,7 +125,7 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
     def _replicate(self, n_rows: int | None = None) -> None:
         """Fit again to resampled rows, if that was asked for."""
         self.uncertainty_: Uncertainty | None = None
-        if n := whole_number(self.n_replicates, "n_replicates", 0):
+        if n := repeats(self.n_replicates, "n_replicates", 0):
             if n == 1 or n_rows == 1:
                 what = "replicate" if n == 1 else "sample"
                 raise JointPMFError(f"n_replicates needs more than one {what} to vary: 0 is none")
