@@ -96,7 +96,9 @@ class Variable:
 
     def _floats(self, field: str) -> tuple[float, ...]:
         what = f"the {field} of variable {shown(self.name)}"
-        numbers = items_of(getattr(self, field), f"{what} must be a list of numbers")
+        given = getattr(self, field)
+        is_array = isinstance(given, np.ndarray) and given.ndim == 1
+        numbers = given if is_array else items_of(given, f"{what} must be a list of numbers")
         return tuple(float_array(numbers, f"{what} are not numbers").ravel().tolist())
 
     def _validate(self) -> None:

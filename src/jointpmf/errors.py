@@ -142,6 +142,17 @@ def checked_text(given: Any, what: str) -> str:
     return given
 
 
+def is_unicode(text: str) -> bool:
+    r"""Tell whether a text has whole characters only: no file or table can hold half of one.
+
+    Examples
+    --------
+    >>> is_unicode("naïve"), is_unicode("\ud800")
+    (True, False)
+    """
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def true_or_false(given: Any, what: str) -> bool:
     """Return whether something is wanted; a whole number says so too, as in `verbose=1`."""
     import numpy as np  # later, so that help is quick

@@ -27,7 +27,7 @@ from jointpmf.data.own_codes import (
     codes_of_pyarrow,
 )
 from jointpmf.domain import MISSING, Domain, check_distinct, checked_domain, is_missing
-from jointpmf.errors import JointPMFError, listing, rectangle, shown
+from jointpmf.errors import JointPMFError, float_of, listing, rectangle, shown
 from jointpmf.threads import n_threads, run_all
 from jointpmf.times import kind_of_times, seconds_of_array
 
@@ -295,7 +295,7 @@ def check_missing_code(missing_code: Any, domain: Domain | None) -> None:
     """Raise if something cannot mean missing: what is no number or text, or a level of a domain."""
     if missing_code is None or is_missing(missing_code):
         return
-    if isinstance(missing_code, bool) or not isinstance(missing_code, (Real, str)):
+    if not isinstance(missing_code, str) and np.isnan(float_of(missing_code)):
         raise JointPMFError(f"missing_code must be a number or a text, not {shown(missing_code)}")
     for variable in domain or ():
         if any(_is_same(level, missing_code) for level in variable.levels):

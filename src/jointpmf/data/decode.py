@@ -10,7 +10,7 @@ import numpy as np
 
 from jointpmf.data.columns import columns_of
 from jointpmf.domain import MISSING, Domain, Variable
-from jointpmf.errors import JointPMFError, listing, one_of, rectangle, shown
+from jointpmf.errors import JointPMFError, is_unicode, listing, one_of, rectangle, shown
 
 if TYPE_CHECKING:
     from jointpmf.data.codes import Codes
@@ -78,7 +78,7 @@ def frame_of_rows(
     >>> frame_of_rows(domain, [np.array([1, 0])], np.array([0.75, 0.25]), "p", "polars").rows()
     [('yes', 0.75), ('no', 0.25)]
     """
-    if not isinstance(column, str) or any("\ud800" <= letter <= "\udfff" for letter in column):
+    if not isinstance(column, str) or not is_unicode(column):
         raise JointPMFError(f"column must be a name, not {shown(column)}")
     if column in domain:
         raise JointPMFError(
@@ -175,6 +175,8 @@ def _filled_array(
 
 def _filled_series(series: nw.Series[Any], rows: np.ndarray, cells: np.ndarray) -> nw.Series[Any]:
     """Return a column with some cells set, of its own type if that can hold them."""
+    if series.dtype == nw.Object and series.implementation.is_polars():
+        raise JointPMFError(f"Polars cannot fill column {series.name!r}, which has no type")
     if series.dtype.is_integer() and cells.dtype.kind == "f":
         if (cells % 1 == 0).all():
             cells = cells.astype(np.int64)

@@ -70,7 +70,7 @@ def _root(data_home: Any) -> Path | None:
     if given is None:
         return None
     root = Path(checked_path(given, "the folder data_home")).expanduser()
-    if not root.is_dir() and (data_home is None or root.exists()):
+    if not os.path.isdir(root) and (data_home is None or os.path.exists(root)):
         whose = "JOINTPMF_DATA" if data_home is None else "data_home"
         raise JointPMFError(f"{whose} names {str(given)!r}, which is not a folder")
     return root

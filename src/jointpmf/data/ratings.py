@@ -7,7 +7,7 @@ not rate is a missing cell.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -22,6 +22,7 @@ from jointpmf.domain import MISSING, check_distinct
 from jointpmf.errors import (
     JointPMFError,
     float_of,
+    is_hashable,
     items_of,
     listing,
     rectangle,
@@ -62,10 +63,10 @@ class Ratings:
             raise JointPMFError(f"codes must be Codes, not {type(self.codes).__name__}")
         if not len(self.codes.domain):
             raise JointPMFError("there is no item")
-        is_array = isinstance(self.users, np.ndarray)
+        is_array = isinstance(self.users, np.ndarray) and self.users.ndim == 1
         ids = self.users.tolist() if is_array else id_list(self.users, "users")
         object.__setattr__(self, "users", id_array(ids))
-        if not all(isinstance(one, Hashable) for one in ids):
+        if not all(map(is_hashable, ids)):
             raise JointPMFError("users must be a list of ids, such as numbers or text")
         if len(ids) != self.codes.n_rows or not ids:
             raise JointPMFError(f"there are {len(ids)} users for {self.codes.n_rows} rows of codes")

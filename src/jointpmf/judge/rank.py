@@ -18,6 +18,7 @@ from jointpmf.domain import Domain
 from jointpmf.errors import (
     JointPMFError,
     float_of,
+    items_of,
     one_of,
     seeded_generator,
     shown,
@@ -172,13 +173,10 @@ def _checked_settings(objective: Any) -> Likelihood:
 
 
 def _checked_ranks(ranks: Any) -> list[int]:
-    try:
-        given = [] if isinstance(ranks, str) else list(ranks)
-    except TypeError:
-        given = []
-    asked = sorted({whole_rank(rank) for rank in given})
+    what = "ranks must be a list of whole numbers"
+    asked = sorted({whole_rank(rank) for rank in items_of(ranks, what)})
     if not asked:
-        raise JointPMFError(f"ranks must be a list of whole numbers, not {shown(ranks)}")
+        raise JointPMFError(f"{what}, not {shown(ranks)}")
     return asked
 
 

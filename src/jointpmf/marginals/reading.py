@@ -48,7 +48,7 @@ def arguments_of_frame(
     if domain is not None:
         checked_domain(domain)
     levels = {} if what.get("levels") is None else mapping(what["levels"], "levels")
-    other = {key: part for key, part in what.items() if key != "levels"}
+    other = _checked({key: part for key, part in what.items() if key != "levels"})
     noise = other.pop("noise") if isinstance(other.get("noise"), str) else None
     cells = cells_of_grid(grid_of(frame), names, value, noise=noise)
     known = {name: domain[name].levels for name in cells.names} if domain is not None else {}
@@ -84,7 +84,6 @@ def labelled(
     known : mapping of names to levels, optional
         Levels that are known, and so are no totals whatever they are called.
     """
-    _check(what)
     meanings = {name: _meanings(cells, name, levels[name]) for name in _known(cells, levels)}
     own = {name: {text_of(level) for level in levels} for name, levels in (known or {}).items()}
     own |= {name: set(labels) for name, labels in meanings.items()}
@@ -104,14 +103,17 @@ def labelled(
     return replace(table, entries=tuple(entries))
 
 
-def _check(what: Mapping[str, Any]) -> None:
-    """Raise unless what totals are compared with is of the right kind."""
-    if what.get("given") is not None:
-        name_list(what["given"])
-    if what.get("rounding") is not None:
-        at_least_zero(what["rounding"], "rounding")
-    if what.get("n_obs") is not None and not isinstance(what["n_obs"], Mapping):
-        float_array(what["n_obs"], "n_obs must be a number, or one for each slice")
+def _checked(what: dict[str, Any]) -> dict[str, Any]:
+    """Return what else is known of a table, where totals are compared with it in one form."""
+    found = {key: part for key, part in what.items() if part is not None}
+    if "given" in found:
+        found["given"] = name_list(found["given"])
+    if "rounding" in found:
+        found["rounding"] = at_least_zero(found["rounding"], "rounding")
+    if "n_obs" in found and not isinstance(found["n_obs"], Mapping):
+        otherwise = "n_obs must be a number, or one for each slice"
+        found["n_obs"] = float_array(found["n_obs"], otherwise)[()]
+    return found
 
 
 def _known(cells: CellList, levels: Mapping[str, Any]) -> list[str]:

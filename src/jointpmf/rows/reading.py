@@ -15,7 +15,7 @@ from jointpmf.data.columns import check_missing_code
 from jointpmf.data.encode import ReadOptions, encode
 from jointpmf.data.levels import LevelCollector, LevelRules, scales_of
 from jointpmf.domain import name_list
-from jointpmf.errors import JointPMFError, listing, shown, whole_number
+from jointpmf.errors import JointPMFError, is_unicode, listing, shown, whole_number
 from jointpmf.marginals.counts import MarginalCounts
 
 if TYPE_CHECKING:
@@ -72,6 +72,10 @@ class Files:
     def __post_init__(self) -> None:
         for field in ("missing", "only", "drop"):
             object.__setattr__(self, field, name_list(getattr(self, field)))
+        if not all(map(is_unicode, self.missing)):
+            raise JointPMFError(
+                f"no file can hold one of the missing texts {listing(self.missing)}"
+            )
         if self.memory is not None and not isinstance(self.memory, str):
             whole_number(self.memory, "memory", 1, most=2**60)
 
