@@ -98,7 +98,7 @@ def public_callables():
         for method in dir(thing):
             own = inspect.getattr_static(thing, method)
             is_method = isinstance(own, (classmethod, staticmethod, FunctionType))
-            is_ours = getattr(getattr(thing, method), "__module__", "").startswith("jointpmf.")
+            is_ours = "jointpmf." in str(getattr(getattr(thing, method), "__module__", ""))
             if is_method and is_ours and not method.startswith("_"):
                 yield f"{name}.{method}"
 
