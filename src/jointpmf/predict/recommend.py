@@ -245,7 +245,7 @@ def coverage(probabilities: Any, truth: Any, level: Any) -> Any:
 
 
 def _checked_predictions(probabilities: Any, truth: Any) -> tuple[np.ndarray, np.ndarray]:
-    probabilities = float_array(probabilities, "probabilities must be an array of numbers")
+    probabilities = float_array(probabilities, "probabilities and truth must be arrays of numbers")
     truth = rectangle(truth, "truth")
     if probabilities.ndim != 2 or not len(probabilities):
         raise JointPMFError(
