@@ -242,7 +242,7 @@ def test_a_domain_cannot_name_a_variable_twice():
 
 @pytest.mark.parametrize(
     ("variables", "message"),
-    [(["a"], "not of 'a'"), (5, "not of 5"), (AGE, r"not of Variable\(name='age'")],
+    [(["a"], "not of 'a'"), (5, "Variables, not 5"), (AGE, r"Variables, not Variable\(name='age'")],
 )
 def test_a_domain_is_made_of_variables(variables, message):
     with pytest.raises(jp.JointPMFError, match=message):

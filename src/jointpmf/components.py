@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jointpmf.domain import Variable, check_distinct
-from jointpmf.errors import JointPMFError, shown
+from jointpmf.errors import JointPMFError, items_of, shown
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
@@ -28,9 +28,7 @@ def checked_names(names: Any, rank: int) -> tuple[str, ...] | None:
     """
     if names is None:
         return None
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise JointPMFError(f"give a list of names, one per component, not {shown(names)}")
-    found = tuple(names)
+    found = tuple(items_of(names, "give a list of names, one per component"))
     if len(found) != rank:
         raise JointPMFError(
             f"the names must be one for each of {rank} components, not {shown(found)}"
@@ -52,12 +50,10 @@ def checked_order(order: Any, weights: np.ndarray) -> np.ndarray:
     """
     if isinstance(order, str) and order == "size":
         return np.argsort(-weights, kind="stable")
-    listed = list(order) if isinstance(order, Iterable) and not isinstance(order, str) else []
+    what = f"order must be 'size', or the components 0 to {len(weights) - 1}, each once"
+    listed = items_of(order, what)
     if not all(map(_is_whole, listed)) or sorted(listed) != list(range(len(weights))):
-        raise JointPMFError(
-            f"order must be 'size', or the components 0 to {len(weights) - 1}, each once, "
-            f"not {shown(order)}"
-        )
+        raise JointPMFError(f"{what}, not {shown(order)}")
     return np.array(listed, np.int64)
 
 

@@ -22,6 +22,10 @@ import numpy as np
 from jointpmf.errors import (
     JointPMFError,
     check_size,
+    checked_text,
+    float_array,
+    instance_of,
+    items_of,
     listing,
     on_line,
     shown,
@@ -96,18 +100,20 @@ class Variable:
         self._validate()
 
     def _check_order(self) -> None:
-        unordered = isinstance(self.levels, (str, bytes, set, frozenset))
-        if unordered or not isinstance(self.levels, Iterable):
+        levels = self.levels
+        unordered = isinstance(levels, (str, bytes, set, frozenset))
+        if unordered or not isinstance(levels, Iterable) or getattr(levels, "ndim", 1) == 0:
             raise JointPMFError(
                 f"the levels of variable {shown(self.name)} must be a list or a tuple, "
-                f"not the {type(self.levels).__name__} {shown(self.levels)}"
+                f"not the {type(levels).__name__} {shown(levels)}"
             )
 
     def _floats(self, field: str) -> tuple[float, ...]:
-        try:
-            return tuple(map(float, getattr(self, field)))
-        except (TypeError, ValueError, OverflowError):
-            raise JointPMFError(f"the {field} of variable {self.name!r} are not numbers") from None
+        what = f"the {field} of variable {shown(self.name)}"
+        given = getattr(self, field)
+        is_array = isinstance(given, np.ndarray) and given.ndim == 1
+        numbers = given if is_array else items_of(given, f"{what} must be a list of numbers")
+        return tuple(float_array(numbers, f"{what} are not numbers").ravel().tolist())
 
     def _validate(self) -> None:
         if not isinstance(self.name, str):
@@ -208,8 +214,8 @@ def is_missing(cell: Any) -> bool:
         return True
     try:
         return bool(cell != cell)
-    except (TypeError, ValueError):  # an array or a column is no cell at all, so not a missing one
-        return False
+    except Exception:  # an array or a column is no cell at all, so not a missing one
+        return isinstance(cell, Decimal)  # a signalling NaN, which is never compared
 
 
 def _plain(level: Any) -> Hashable:
@@ -239,9 +245,8 @@ class Domain:
     variables: Sequence[Variable]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.variables, Iterable):
-            raise JointPMFError(f"a Domain is made of Variables, not of {shown(self.variables)}")
-        object.__setattr__(self, "variables", tuple(self.variables))
+        variables = items_of(self.variables, "a Domain is made of a list of Variables")
+        object.__setattr__(self, "variables", tuple(variables))
         for variable in self.variables:
             if not isinstance(variable, Variable):
                 raise JointPMFError(f"a Domain is made of Variables, not of {shown(variable)}")
@@ -256,9 +261,8 @@ class Domain:
         >>> Domain.of_sizes([2, 3])["x1"].levels
         (0, 1, 2)
         """
-        if isinstance(sizes, str) or not isinstance(sizes, Iterable):
-            raise JointPMFError(f"give a list of sizes, such as [2, 3], not {shown(sizes)}")
-        sizes = [whole_number(size, "a size", 1) for size in sizes]
+        listed = items_of(sizes, "give a list of sizes, such as [2, 3]")
+        sizes = [whole_number(size, "a size", 1) for size in listed]
         names = [f"x{n}" for n in range(len(sizes))] if names is None else name_list(names)
         if len(names) != len(sizes):
             raise JointPMFError(f"there are {len(names)} names for {len(sizes)} sizes")
@@ -340,19 +344,16 @@ def some_names(names: Sequence[str], limit: int = 6, width: int = 24) -> str:
     return ", ".join(map(on_line, short)) + (", …" if len(names) > limit else "")
 
 
-def check_is_domain(domain: object) -> None:
-    """Raise if something else was given as a domain."""
-    if not isinstance(domain, Domain):
-        raise JointPMFError(f"a domain must be a Domain, not {shown(domain)}")
+def checked_domain(domain: Any) -> Domain:
+    """Return a domain, or raise if something else was given as one."""
+    return instance_of(domain, Domain, "a domain")
 
 
 def name_list(names: Iterable[str]) -> list[str]:
     """Return names as a list, or raise if they are a text or nothing to list."""
     if isinstance(names, str):
         raise JointPMFError(f"give a list of names, such as [{names!r}], not the text {names!r}")
-    if not isinstance(names, Iterable):
-        raise JointPMFError(f"give a list of names, not {shown(names)}")
-    return list(names)
+    return [checked_text(name, "a name") for name in items_of(names, "give a list of names")]
 
 
 def check_distinct(names: Sequence[str], where: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,9 @@ _LONGEST = 399
 
 _MOST_BYTES = 2**36
 """Memory beyond which nothing is begun on any machine: it would take hours, and then fail."""
+
+_LARGEST = 1e100
+"""A number beyond it, or below its inverse, is no setting: squares and products would overflow."""
 
 _ON_LINE: dict[int, int] = {
     **{code: 0x2400 + code for code in range(0x20)},  # Unicode's pictures of these characters
@@ -108,21 +111,149 @@ def shown(item: object, width: int = 80) -> str:
     >>> shown("a" * 100, width=12)
     "'aaaaaaaaaa…"
     """
-    line = " ".join(part.strip() for part in repr(item).splitlines())
+    try:
+        whole = repr(item)
+    except Exception:  # Python writes no number of more than 4,300 digits, and others may fail too
+        whole = f"<{type(item).__name__}>"
+    line = " ".join(part.strip() for part in whole.splitlines())
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def whole_number(number: Any, what: str, least: int) -> int:
+def instance_of(given: Any, kind: type | tuple[type, ...], what: str) -> Any:
+    """Return an object of a class, or of one of several, or raise naming what it should have been.
+
+    Examples
+    --------
+    >>> instance_of(3, (str, bytes), "a note")
+    Traceback (most recent call last):
+    jointpmf.errors.JointPMFError: a note must be a str or a bytes, not 3
+    """
+    if not isinstance(given, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        names = " or ".join(f"a {one.__name__}" for one in kinds)
+        raise JointPMFError(f"{what} must be {names}, not {shown(given)}")
+    return given
+
+
+def checked_text(given: Any, what: str) -> str:
+    """Return a text, or raise naming what it should have been."""
+    if not isinstance(given, str):
+        raise JointPMFError(f"{what} must be a text, not {shown(given)}")
+    return given
+
+
+def is_unicode(text: str) -> bool:
+    r"""Tell whether a text has whole characters only: no file or table can hold half of one.
+
+    Examples
+    --------
+    >>> is_unicode("naïve"), is_unicode("\ud800")
+    (True, False)
+    """
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def true_or_false(given: Any, what: str) -> bool:
+    """Return whether something is wanted; a whole number says so too, as in `verbose=1`."""
+    import numpy as np  # later, so that help is quick
+
+    if not isinstance(given, (int, np.integer, np.bool_)):
+        raise JointPMFError(f"{what} must be True or False, not {shown(given)}")
+    return bool(given)
+
+
+def items_of(given: Any, otherwise: str) -> list[Any]:
+    """Return what there is in a list, or in what else has items, or raise; no text is a list.
+
+    Examples
+    --------
+    >>> items_of(3, "give a list of names")
+    Traceback (most recent call last):
+    jointpmf.errors.JointPMFError: give a list of names, not 3
+    """
+    try:
+        if not isinstance(given, (str, bytes)):
+            return list(given)
+    except TypeError:  # also of what looks like a list, such as an array without an axis
+        pass
+    raise JointPMFError(f"{otherwise}, not {shown(given)}")
+
+
+def is_hashable(given: Any) -> bool:
+    """Tell whether an object can be looked up; some of hashable types, such as sNaN, cannot.
+
+    Examples
+    --------
+    >>> is_hashable("x"), is_hashable([])
+    (True, False)
+    """
+    try:
+        hash(given)
+    except TypeError:
+        return False
+    return True
+
+
+def mapping(given: Any, what: str) -> Mapping[Any, Any]:
+    """Return a mapping, or raise naming what it should have been."""
+    if not isinstance(given, Mapping):
+        raise JointPMFError(f"{what} must be a mapping, not {shown(given)}")
+    return given
+
+
+def float_of(number: Any) -> float:
+    """Return a number as a float, NaN for whatever is none or does not fit.
+
+    Examples
+    --------
+    >>> float_of(2), float_of("2"), float_of(True), float_of(10**400)
+    (2.0, nan, nan, nan)
+    """
+    if isinstance(number, bool) or not isinstance(number, Real):
+        return math.nan
+    try:
+        return float(number)
+    except OverflowError:
+        return math.nan
+
+
+def float_array(numbers: Any, otherwise: str) -> np.ndarray:
+    """Return numbers as an array of floats, or raise with a sentence; what is masked is NaN.
+
+    Examples
+    --------
+    >>> float_array([1, 2j], "the costs are not numbers")
+    Traceback (most recent call last):
+    jointpmf.errors.JointPMFError: the costs are not numbers
+    """
+    import numpy as np  # later, so that help is quick
+
+    try:
+        array = np.asanyarray(numbers)
+        if array.dtype.kind not in "biufOSU":  # no complex numbers, times or records
+            raise TypeError(array.dtype)
+        if isinstance(array, np.ma.MaskedArray):
+            array = np.ma.filled(array.astype(np.float64), np.nan)
+        return np.asarray(array, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise JointPMFError(otherwise) from None
+
+
+def whole_number(number: Any, what: str, least: int, most: float = math.inf) -> int:
     """Return a whole number of any integer type, or raise naming what it should have been."""
     try:
         whole = operator.index(number)
     except TypeError:
         whole = least - 1
-    if isinstance(number, bool) or whole < least:
-        raise JointPMFError(
-            f"{what} must be a whole number of at least {least}, not {shown(number)}"
-        )
+    if isinstance(number, bool) or not least <= whole <= most:
+        limit = f"at most {most:,}" if whole > most else f"at least {least}"
+        raise JointPMFError(f"{what} must be a whole number of {limit}, not {shown(number)}")
     return whole
+
+
+def repeats(number: Any, what: str, least: int = 1) -> int:
+    """Return how often something is done, or raise if no one would live to see the end of it."""
+    return whole_number(number, what, least, most=10**6)
 
 
 def whole_rank(rank: Any, n_levels: int = 1) -> int:
@@ -184,19 +315,26 @@ def one_of(given: Any, allowed: tuple[str, ...], what: str) -> str:
 
 def at_least_zero(number: Any, what: str) -> float:
     """Return a number that is not negative, or raise naming what it should have been."""
-    is_number = isinstance(number, Real) and not isinstance(number, bool)
-    value = float(number) if is_number else -1.0
-    if not 0 <= value < math.inf:
+    value = float_of(number)
+    if not 0 <= value <= _LARGEST:
         raise JointPMFError(f"{what} must be a number of at least 0, not {shown(number)}")
+    return value
+
+
+def positive(number: Any, what: str) -> float:
+    """Return a number above zero, or raise naming what it should have been."""
+    value = float_of(number)
+    if not 1 / _LARGEST <= value <= _LARGEST:
+        raise JointPMFError(f"{what} must be a positive number, not {shown(number)}")
     return value
 
 
 def fraction(number: Any, what: str) -> float:
     """Return a number from 0 to 1, or raise naming what it should have been."""
-    is_number = isinstance(number, Real) and not isinstance(number, bool)
-    if not is_number or not 0 <= float(number) <= 1:
+    value = float_of(number)
+    if not 0 <= value <= 1:
         raise JointPMFError(f"{what} must be a number from 0 to 1, not {shown(number)}")
-    return float(number)
+    return value
 
 
 def checked_level(level: Any) -> float:
@@ -207,9 +345,10 @@ def checked_level(level: Any) -> float:
     >>> checked_level(0.9)
     0.9
     """
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+    value = float_of(level)
+    if not 0 < value < 1:
         raise JointPMFError(f"the level must be between 0 and 1, such as 0.9, not {shown(level)}")
-    return float(level)
+    return value
 
 
 def rectangle(rows: Any, what: str, dtype: Any = None) -> np.ndarray:
@@ -232,9 +371,26 @@ def seeded_generator(random_state: Any) -> np.random.Generator:
     """Return the generator that a seed, a generator or None stands for."""
     import numpy as np  # later, so that help is quick
 
-    try:
+    if _is_seed(random_state):
         return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise JointPMFError(
-            f"random_state must be a whole number or a numpy Generator, not {random_state!r}"
-        ) from None
+    raise JointPMFError(
+        f"random_state must be a whole number or a numpy Generator, not {shown(random_state)}"
+    )
+
+
+def _is_seed(given: Any) -> bool:
+    """Tell whether numpy takes a seed; what it does not take may end the process."""
+    import numpy as np  # later, so that help is quick
+
+    random = np.random
+    kinds = random.Generator, random.BitGenerator, random.SeedSequence, random.RandomState
+    if given is None or isinstance(given, kinds):
+        return True
+    numbers = list(given) if isinstance(given, (list, tuple)) else [given]
+    if isinstance(given, np.ndarray) and given.ndim == 1:
+        numbers = given.tolist()
+    whole = (int, np.integer)
+    return all(
+        isinstance(number, whole) and not isinstance(number, bool) and number >= 0
+        for number in numbers
+    )

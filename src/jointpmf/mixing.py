@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from jointpmf.data.codes import checked_weights
-from jointpmf.errors import JointPMFError
+from jointpmf.errors import JointPMFError, items_of
 from jointpmf.pmf import JointPMF
 
 
@@ -30,7 +30,7 @@ def average(pmfs: Sequence[JointPMF], weights: Any = None) -> JointPMF:
     >>> mean.rank, bool(np.allclose(mean.table(), (pmfs[0].table() + pmfs[1].table()) / 2))
     (4, True)
     """
-    pmfs = list(pmfs) if isinstance(pmfs, Iterable) else []
+    pmfs = items_of(pmfs, "average needs one JointPMF or more")
     if not pmfs or not all(isinstance(pmf, JointPMF) for pmf in pmfs):
         raise JointPMFError("average needs one JointPMF or more")
     if any(pmf.domain != pmfs[0].domain for pmf in pmfs):

@@ -43,8 +43,8 @@ def atomic_output(path: PathLike) -> Iterator[BinaryIO]:
         raise JointPMFError(f"cannot write {path}: {reason_of(error)}") from None
 
 
-def checked_path(path: Any) -> str:
-    """Return where to write as text, or raise naming what was given instead.
+def checked_path(path: Any, what: str = "a file to write to") -> str:
+    """Return a path as text, or raise naming what was given instead.
 
     Examples
     --------
@@ -53,10 +53,11 @@ def checked_path(path: Any) -> str:
     """
     try:
         text = os.fspath(path)
-    except TypeError:
+        os.fsencode(text)  # not of half a character
+    except (TypeError, UnicodeEncodeError):
         text = None
     if not isinstance(text, str) or "\0" in text:
-        raise JointPMFError(f"a file to write to is named by a path, not by {shown(path)}")
+        raise JointPMFError(f"{what} is named by a path, not by {shown(path)}")
     return text
 
 

@@ -25,8 +25,8 @@ from jointpmf.components import (
 from jointpmf.data.codes import Codes
 from jointpmf.data.decode import decode, frame_of_rows
 from jointpmf.data.encode import encode
-from jointpmf.domain import Domain, name_list, some_names
-from jointpmf.errors import JointPMFError, seeded_generator, whole_number, whole_rank
+from jointpmf.domain import Domain, checked_domain, name_list, some_names
+from jointpmf.errors import JointPMFError, items_of, seeded_generator, whole_number, whole_rank
 from jointpmf.evidence import posterior
 from jointpmf.model_file import read_model, write_model
 from jointpmf.most_likely import most_likely_codes
@@ -88,13 +88,13 @@ class JointPMF(RowQueries, TraitQueries):
         component_names: Sequence[str] | None = None,
         trait_models: Sequence[TraitModel] = (),
     ) -> None:
-        self.domain = domain
+        self.domain = checked_domain(domain)
         self.weights = on_simplex(weights, "the weights")
         if self.weights.ndim != 1 or not len(self.weights):
             raise JointPMFError("the weights must be a vector with an entry per component")
-        n_factors = len(factors) if hasattr(factors, "__len__") else 0
-        if n_factors != len(domain):
-            raise JointPMFError(f"there are {n_factors} factors for {len(domain)} variables")
+        factors = items_of(factors, "the factors must be a list")
+        if len(factors) != len(domain):
+            raise JointPMFError(f"there are {len(factors)} factors for {len(domain)} variables")
         self.factors = tuple(
             checked_factor(factor, variable, self.rank)
             for variable, factor in zip(domain, factors, strict=True)
@@ -491,7 +491,7 @@ def random_pmf(domain: Domain, rank: int, random_state: Any = None) -> JointPMF:
     >>> random_pmf(Domain.of_sizes([2, 3]), rank=4, random_state=0)
     JointPMF(x0, x1; 2 variables, rank 4)
     """
-    rank = whole_rank(rank, sum(domain.sizes))
+    rank = whole_rank(rank, sum(checked_domain(domain).sizes))
     generator = seeded_generator(random_state)
     weights = normalised(generator.random(rank))
     return JointPMF(

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointpmf.compiled.sampling import draw_levels
-from jointpmf.errors import JointPMFError, check_size, text_of_count, text_of_size
+from jointpmf.errors import (
+    JointPMFError,
+    at_least_zero,
+    check_size,
+    float_array,
+    text_of_count,
+    text_of_size,
+)
 
 if TYPE_CHECKING:
     from jointpmf.domain import Variable
@@ -26,14 +33,12 @@ def on_simplex(given: Any, what: str) -> np.ndarray:
     >>> on_simplex([0.25, 0.75], "the weights").tolist()
     [0.25, 0.75]
     """
-    try:
-        array = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise JointPMFError(f"{what} must be an array of numbers") from None
+    array = float_array(given, f"{what} must be an array of numbers").copy()
     if not np.isfinite(array).all():
         raise JointPMFError(f"{what} must be finite")
-    off = np.abs(array.sum(axis=0) - 1).max(initial=0)
-    if (array < 0).any() or off > _FEASIBLE:
+    is_possible = bool(((array >= 0) & (array < 2)).all())  # sums of others could overflow
+    off = np.abs(array.sum(axis=0) - 1).max(initial=0) if is_possible else np.inf
+    if off > _FEASIBLE:
         raise JointPMFError(f"{what} must be non-negative and sum to one")
     return array if off < 1e-14 else normalised(array)  # a normalised array keeps its bits
 
@@ -100,8 +105,9 @@ def _joint_factor(rank: int, factors: Sequence[np.ndarray]) -> np.ndarray:
 def check_memory(sizes: Sequence[int], max_bytes: int, n_columns: int = 1) -> None:
     """Raise if a table of all cells, with `n_columns` numbers per cell, would be too large."""
     size = 8 * n_columns * math.prod(sizes)
-    if size > max_bytes:
+    most = int(at_least_zero(max_bytes, "max_bytes"))
+    if size > most:
         raise JointPMFError(
             f"the table of {len(sizes)} variables would take {text_of_size(size)}, more than "
-            f"{text_of_size(max_bytes)}; ask for a marginal, or raise max_bytes"
+            f"{text_of_size(most)}; ask for a marginal, or raise max_bytes"
         )

@@ -19,7 +19,7 @@ from safetensors.numpy import load as tensors_in
 from safetensors.numpy import save
 
 from jointpmf.errors import JointPMFError, shown
-from jointpmf.output import PathLike, reason_of
+from jointpmf.output import PathLike, checked_path, reason_of
 
 _MAX_HEADER = 100_000_000
 """The longest header, in bytes; safetensors has the same limit."""
@@ -106,8 +106,9 @@ def with_header(header: Mapping[str, Any], numbers: bytes) -> bytes:
 
 def read_tensors(source: PathLike | BinaryIO, kind: Kind) -> TensorFile:
     """Return what a file of a kind holds; `source` is a path or an open binary file."""
-    if not isinstance(source, (str, os.PathLike)):
+    if not isinstance(source, (str, os.PathLike)) and hasattr(source, "read"):
         return _parsed(_content_of(source, "the input", kind), "the input", kind)
+    source = checked_path(source, f"a {kind.title}")
     try:
         with open(source, "rb") as file:
             content = _content_of(file, source, kind)

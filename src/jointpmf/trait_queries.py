@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from jointpmf.data.decode import table_of
 from jointpmf.domain import MISSING, text_of
-from jointpmf.errors import JointPMFError, shown
+from jointpmf.errors import JointPMFError, items_of, shown
 
 if TYPE_CHECKING:
     from jointpmf.data.codes import Codes
@@ -143,7 +143,7 @@ def checked_trait_models(given: Any, domain: Domain, rank: int) -> tuple[TraitMo
     >>> checked_trait_models((), Domain.of_sizes([2]), rank=3)
     ()
     """
-    models = tuple(given) if isinstance(given, Iterable) else (given,)
+    models = tuple(items_of(given, "trait_models must be a list"))
     if not all(hasattr(model, "space") and hasattr(model, "scores") for model in models):
         raise JointPMFError(f"trait_models must be TraitModels, not {shown(given)}")
     if any(model.domain != domain for model in models):

@@ -183,7 +183,7 @@ class TestBadInput:
             fetch_jester()
 
     def test_a_home_that_is_no_path(self):
-        with pytest.raises(JointPMFError, match="data_home must be the path of a folder, not 7"):
+        with pytest.raises(JointPMFError, match="data_home is named by a path, not by 7"):
             fetch_jester(data_home=7)
 
 

@@ -26,7 +26,7 @@ def test_words_are_settings_with_their_defaults():
         (lambda: jp.Likelihood(towards="mean"), "towards must be 'uniform' or 'marginal'"),
         (lambda: jp.Likelihood(emphasis=0), "emphasis must be a whole number of at least 1"),
         (lambda: jp.Coupled(0), "the order must be a whole number of at least 1, not 0"),
-        (lambda: jp.Coupled(is_implicit="yes"), "is_implicit must be a bool, not 'yes'"),
+        (lambda: jp.Coupled(is_implicit="yes"), "is_implicit must be True or False, not 'yes'"),
         (lambda: jp.Search(n_starts=0), "n_starts must be a whole number of at least 1"),
         (lambda: jp.Search(n_average=1.5), "n_average must be a whole number of at least 1"),
         (lambda: jp.HiddenCells(0.1, "rmse"), "scoring must be 'likelihood' or 'error'"),

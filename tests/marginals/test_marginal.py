@@ -184,7 +184,7 @@ def test_what_looks_like_row_percentages(table, given):
         (lambda: jp.Marginal(("age",), [3, np.nan], bounds=(5, 2)), "bounds of the table"),
         (lambda: jp.Marginal(("age",), [3, 4], levels=[1, 2]), "levels .* must be a mapping"),
         (lambda: jp.Marginal(("age",), [3, 4], where="f"), "where .* must be a mapping"),
-        (lambda: jp.Marginal(("age", "b"), [[3, 4]], given="b"), "given .* must be a list"),
+        (lambda: jp.Marginal(("age", "b"), [[3, 4]], given="b"), "give a list of names, such as"),
         (
             lambda: in_a_set(jp.Marginal(("age",), [1, 2], levels={"age": "65+"})),
             "levels of 'age' must be a list, not '65\\+'",
@@ -221,7 +221,7 @@ def test_what_looks_like_row_percentages(table, given):
             lambda: jp.Marginal(("sex",), [1.2, 3.4], 500),
             "sums to 4.6, which is neither one nor its n_obs=500; divide weighted counts",
         ),
-        (lambda: jp.Marginal((1, 2), np.ones((2, 2))), "names of a marginal must be texts"),
+        (lambda: jp.Marginal((1, 2), np.ones((2, 2))), "a name must be a text, not 1"),
     ],
 )  # fmt: skip
 def test_bad_input(make, message):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from jointpmf.domain import MISSING, Variable
-from jointpmf.errors import JointPMFError, check_size, listing, shown, text_of_count
+from jointpmf.errors import JointPMFError, check_size, float_array, listing, shown, text_of_count
 from jointpmf.times import plain_time, seconds_of, texts_of_times, time_in
 
 Cut = int | Sequence[Any]
@@ -134,8 +134,9 @@ def _edges_by_count(numbers: np.ndarray, n_bins: int) -> np.ndarray:
 
 def _given_edges(name: str, bins: Any, time: str | None) -> np.ndarray:
     try:
-        edges = np.asarray(bins if time is None else [_seconds(e, time) for e in bins], float)
-    except (TypeError, ValueError, OverflowError):
+        listed = bins if time is None else [_seconds(e, time) for e in bins]
+        edges = float_array(listed, "no edges")
+    except (TypeError, ValueError):
         edges = np.array(np.nan)
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
         what = "numbers" if time is None else f"of type {time}, or texts such as {_EXAMPLES[time]}"

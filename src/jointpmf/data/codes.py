@@ -9,8 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from jointpmf.domain import MISSING, Domain, check_is_domain, some_names
-from jointpmf.errors import JointPMFError, rectangle
+from jointpmf.domain import MISSING, Domain, Variable, checked_domain, some_names
+from jointpmf.errors import (
+    JointPMFError,
+    check_size,
+    float_array,
+    items_of,
+    rectangle,
+    text_of_count,
+    whole_number,
+)
 
 
 @dataclass(frozen=True)
@@ -36,7 +44,7 @@ class Codes:
     array: np.ndarray
 
     def __post_init__(self) -> None:
-        check_is_domain(self.domain)
+        checked_domain(self.domain)
         array = rectangle(self.array, "codes")
         if array.shape[1:] != (len(self.domain),):
             raise JointPMFError(
@@ -56,9 +64,17 @@ class Codes:
     @classmethod
     def of_columns(cls, domain: Domain, n_rows: int, columns: Iterable[Any]) -> Codes:
         """Return columns of codes side by side, each an array, or one code for all rows."""
+        checked_domain(domain)
+        n_rows, coded = (
+            whole_number(n_rows, "n_rows", 0),
+            items_of(columns, "give a list of columns"),
+        )
+        if len(coded) != len(domain):
+            raise JointPMFError(f"there are {len(coded)} columns for {len(domain)} variables")
+        check_size(n_rows * len(domain), f"codes of {text_of_count(n_rows)} rows")
         array = np.empty((n_rows, len(domain)), code_dtype(max(domain.sizes, default=1)), "F")
-        for n, codes in enumerate(columns):
-            array[:, n] = codes
+        for n, codes in enumerate(coded):
+            array[:, n] = _column_of(codes, n_rows, domain.variables[n])
         return cls(domain, array)
 
     def _refuse(self, array: np.ndarray, where: np.ndarray, why: str) -> None:
@@ -82,6 +98,18 @@ class Codes:
     def columns(self) -> np.ndarray:
         """The same codes as a C-ordered array of shape (variables, rows): one pass per column."""
         return self.array.T
+
+
+def _column_of(codes: Any, n_rows: int, variable: Variable) -> np.ndarray:
+    """Return the codes of a variable as an array of its rows, or one for all of them."""
+    column = rectangle(codes, f"codes of {variable.name!r}")
+    if column.dtype.kind not in "iu" or column.shape not in ((), (n_rows,)):
+        raise JointPMFError(
+            f"the codes of {variable.name!r} must be whole numbers, one for each of {n_rows} rows"
+        )
+    if column.min(initial=0) < MISSING or column.max(initial=0) >= variable.size:
+        raise JointPMFError(f"a code of column {variable.name!r} lies outside of its levels")
+    return column
 
 
 def code_dtype(size: int) -> type[np.signedinteger]:
@@ -114,10 +142,7 @@ def checked_weights(
     if sample_weight is None:
         return None
     kind, _, of = what.partition(" of ")
-    try:
-        weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise JointPMFError(f"the {kind}s are not numbers") from None
+    weights = np.ascontiguousarray(float_array(sample_weight, f"the {kind}s are not numbers"))
     if weights.shape != (n_rows,):
         raise JointPMFError(f"there are {weights.size} {kind}s for {n_rows} {of}s")
     if not np.isfinite(weights).all() or (weights < 0).any():

@@ -30,11 +30,11 @@ from jointpmf.domain import (
     MISSING,
     Domain,
     check_distinct,
-    check_is_domain,
+    checked_domain,
     holding_times,
     is_missing,
 )
-from jointpmf.errors import JointPMFError, listing, rectangle, shown
+from jointpmf.errors import JointPMFError, float_of, listing, rectangle, shown
 from jointpmf.threads import n_threads, run_all
 from jointpmf.times import (
     TooFineError,
@@ -315,7 +315,7 @@ def check_missing_code(missing_code: Any, domain: Domain | None) -> None:
     """Raise if something cannot mean missing: what is no number or text, or a level of a domain."""
     if missing_code is None or is_missing(missing_code):
         return
-    if isinstance(missing_code, bool) or not isinstance(missing_code, (Real, str)):
+    if not isinstance(missing_code, str) and np.isnan(float_of(missing_code)):
         raise JointPMFError(f"missing_code must be a number or a text, not {shown(missing_code)}")
     for variable in domain or ():
         if any(_is_same(level, missing_code) for level in variable.levels):
@@ -362,7 +362,7 @@ def grid_of(frame: Any, name: str = "the frame") -> Grid:
 
 def check_shares(names: Collection[str], domain: Domain) -> None:
     """Raise if a table has none of a domain's variables."""
-    check_is_domain(domain)
+    checked_domain(domain)
     if names and len(domain) and not any(name in domain for name in names):
         raise JointPMFError(
             f"the table has none of the variables {listing(domain.names)}; "

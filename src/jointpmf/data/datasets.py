@@ -26,7 +26,7 @@ from jointpmf.data.downloads import (
 from jointpmf.data.pivot import pivot_ratings
 from jointpmf.data.ratings import Ratings
 from jointpmf.domain import Domain, Variable
-from jointpmf.errors import JointPMFError, listing, one_of, shown, whole_number
+from jointpmf.errors import JointPMFError, listing, one_of, shown, text_of_count, whole_number
 from jointpmf.output import reason_of
 
 if TYPE_CHECKING:
@@ -263,7 +263,9 @@ def fetch_jester(
     """
     n_items = _N_JOKES if n_items is None else whole_number(n_items, "n_items", 1)
     if n_items > _N_JOKES:
-        raise JointPMFError(f"n_items is {n_items}, but there are only {_N_JOKES} jokes")
+        raise JointPMFError(
+            f"n_items is {text_of_count(n_items)}, but there are only {_N_JOKES} jokes"
+        )
     ratings = _jester_ratings(data_home)
     logger.info("%s", SOURCES["jester"])
     is_rated = ~np.isnan(ratings)

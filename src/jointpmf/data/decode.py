@@ -12,7 +12,7 @@ import numpy as np
 
 from jointpmf.data.columns import columns_of
 from jointpmf.domain import MISSING, Domain, Variable
-from jointpmf.errors import JointPMFError, listing, one_of, rectangle, shown
+from jointpmf.errors import JointPMFError, is_unicode, listing, one_of, rectangle, shown
 from jointpmf.times import kind_of_times
 
 if TYPE_CHECKING:
@@ -39,12 +39,8 @@ def decode(codes: Codes, backend: str = "polars") -> Any:
     >>> decode(codes)["vote"].to_list()
     ['yes', 'no']
     """
-    if backend == "codes":
+    if one_of(backend, ("polars", "pandas", "pyarrow", "codes"), "backend") == "codes":
         return codes.array
-    if backend not in ("polars", "pandas", "pyarrow"):
-        raise JointPMFError(
-            f"backend must be 'polars', 'pandas', 'pyarrow' or 'codes', not {shown(backend)}"
-        )
     if not len(codes.domain):
         raise JointPMFError("there is no variable left to make a table of")
     columns = [
@@ -88,7 +84,7 @@ def frame_of_rows(
     >>> frame_of_rows(domain, [np.array([1, 0])], np.array([0.75, 0.25]), "p", "polars").rows()
     [('yes', 0.75), ('no', 0.25)]
     """
-    if not isinstance(column, str):
+    if not isinstance(column, str) or not is_unicode(column):
         raise JointPMFError(f"column must be a name, not {shown(column)}")
     if column in domain:
         raise JointPMFError(
@@ -223,6 +219,8 @@ def _in_unit(cells: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
 
 def _filled_series(series: nw.Series[Any], rows: np.ndarray, cells: np.ndarray) -> nw.Series[Any]:
     """Return a column with some cells set, of its own type if that can hold them."""
+    if series.dtype == nw.Object and series.implementation.is_polars():
+        raise JointPMFError(f"Polars cannot fill column {series.name!r}, which has no type")
     if cells.dtype.kind in "mM":  # which a list would take for whole numbers
         return _filled_times(series, rows, cells)
     if series.dtype.is_integer() and cells.dtype.kind == "f":

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jointpmf.errors import JointPMFError, shown
+from jointpmf.errors import JointPMFError
+from jointpmf.output import checked_path
 
 logger = logging.getLogger("jointpmf")
 
@@ -68,11 +69,8 @@ def _root(data_home: Any) -> Path | None:
     given = os.environ.get("JOINTPMF_DATA") or None if data_home is None else data_home
     if given is None:
         return None
-    try:
-        root = Path(given).expanduser()
-    except TypeError:
-        raise JointPMFError(f"data_home must be the path of a folder, not {shown(given)}") from None
-    if not root.is_dir() and (data_home is None or root.exists()):
+    root = Path(checked_path(given, "the folder data_home")).expanduser()
+    if not os.path.isdir(root) and (data_home is None or os.path.exists(root)):
         whose = "JOINTPMF_DATA" if data_home is None else "data_home"
         raise JointPMFError(f"{whose} names {str(given)!r}, which is not a folder")
     return root

@@ -13,8 +13,8 @@ from jointpmf.data.codes import Codes
 from jointpmf.data.columns import check_shares, columns_of, columns_ready, spread
 from jointpmf.data.given_scales import Scales
 from jointpmf.data.levels import LevelRules, learned_variable
-from jointpmf.domain import MISSING, Domain, check_is_domain
-from jointpmf.errors import JointPMFError, listing, shown, whole_number
+from jointpmf.domain import MISSING, Domain, checked_domain
+from jointpmf.errors import JointPMFError, listing, one_of, shown, whole_number
 from jointpmf.times import are_comparable, are_numeric, in_one_unit, plain_time
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def checked_options(options: ReadOptions, function: str) -> ReadOptions:
         if name not in ReadOptions.__annotations__:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
     if options.get("domain") is not None:
-        check_is_domain(options["domain"])
+        checked_domain(options["domain"])
         _refuse_learning(options.get("bins"), options.get("levels"))
     return options
 
@@ -108,10 +108,9 @@ def encode(
     >>> encode([["hot"], ["cold"]], levels=["cold", "mild", "hot"]).domain["x0"].levels
     ('cold', 'mild', 'hot')
     """
-    if unknown not in ("error", "missing"):
-        raise JointPMFError(f"unknown must be 'error' or 'missing', not {shown(unknown)}")
+    one_of(unknown, ("error", "missing"), "unknown")
     if domain is not None:
-        check_is_domain(domain)
+        checked_domain(domain)
     if isinstance(getattr(table, "codes", None), Codes):
         table = table.codes  # of Ratings
     if domain is not None or isinstance(table, Codes):

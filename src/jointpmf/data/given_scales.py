@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jointpmf.domain import number_in, text_of
-from jointpmf.errors import JointPMFError, listing, shown
+from jointpmf.errors import JointPMFError, is_hashable, listing, shown
 
 if TYPE_CHECKING:
     from jointpmf.domain import Variable
@@ -121,7 +121,7 @@ class Scales:
 def _checked(scale: Any, which: str, is_text: bool = False) -> tuple[Any, ...]:
     if not isinstance(scale, (list, tuple)) or len(scale) < 2:
         raise JointPMFError(f"the scale {which} must be a list of at least two levels")
-    if not all(isinstance(level, Hashable) for level in scale) or len(set(scale)) < len(scale):
+    if not all(map(is_hashable, scale)) or len(set(scale)) < len(scale):
         raise JointPMFError(f"the scale {which} has a level twice")
     if is_text and not all(isinstance(level, str) for level in scale):
         raise JointPMFError(

@@ -12,8 +12,8 @@ import numpy as np
 from jointpmf.data.codes import Codes, code_dtype
 from jointpmf.data.encode import levels_and_codes
 from jointpmf.data.ratings import Ratings, checked_scale, id_array, id_list, is_finite_number
-from jointpmf.domain import MISSING, Domain, Variable, check_distinct
-from jointpmf.errors import JointPMFError, listing, one_of, shown, whole_number
+from jointpmf.domain import MISSING, Domain, Variable, check_distinct, name_list
+from jointpmf.errors import JointPMFError, listing, one_of, shown, text_of_count, whole_number
 
 logger = logging.getLogger("jointpmf")
 
@@ -70,6 +70,7 @@ def pivot_ratings(
     [(7, 3, None), (9, 1, 2)]
     """
     one_of(duplicates, ("error", "last", "mean"), "duplicates")
+    user, item, rating = name_list((user, item, rating))
     if items is not None and n_items is not None:
         raise JointPMFError("give either items or n_items, not both")
     long = _read_long(table, (user, item, rating), scale).once(duplicates)
@@ -211,7 +212,9 @@ def _most_rated(long: _Long, n_items: int | None) -> list[int]:
         return rated.tolist()
     n_items = whole_number(n_items, "n_items", 1)
     if n_items > len(rated):
-        raise JointPMFError(f"n_items is {n_items}, but only {len(rated)} items are rated")
+        raise JointPMFError(
+            f"n_items is {text_of_count(n_items)}, but only {len(rated)} items are rated"
+        )
     return rated[np.argsort(-counts[rated], kind="stable")[:n_items]].tolist()
 
 

@@ -7,12 +7,11 @@ not rate is a missing cell.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,16 @@ import numpy as np
 from jointpmf.data.codes import Codes, some_cells
 from jointpmf.data.decode import table_of
 from jointpmf.domain import MISSING, check_distinct
-from jointpmf.errors import JointPMFError, listing, seeded_generator, shown
+from jointpmf.errors import (
+    JointPMFError,
+    float_of,
+    is_hashable,
+    items_of,
+    listing,
+    rectangle,
+    seeded_generator,
+    shown,
+)
 from jointpmf.errors import fraction as checked_fraction
 
 
@@ -55,10 +63,10 @@ class Ratings:
             raise JointPMFError(f"codes must be Codes, not {type(self.codes).__name__}")
         if not len(self.codes.domain):
             raise JointPMFError("there is no item")
-        is_array = isinstance(self.users, np.ndarray)
+        is_array = isinstance(self.users, np.ndarray) and self.users.ndim == 1
         ids = self.users.tolist() if is_array else id_list(self.users, "users")
         object.__setattr__(self, "users", id_array(ids))
-        if not all(isinstance(one, Hashable) for one in ids):
+        if not all(map(is_hashable, ids)):
             raise JointPMFError("users must be a list of ids, such as numbers or text")
         if len(ids) != self.codes.n_rows or not ids:
             raise JointPMFError(f"there are {len(ids)} users for {self.codes.n_rows} rows of codes")
@@ -153,7 +161,7 @@ class Ratings:
         hidden : array of bool of shape (users, items)
             Which cells.
         """
-        hidden = np.asarray(hidden)
+        hidden = rectangle(hidden, "cells that are hidden")
         if hidden.shape != self.codes.array.shape or hidden.dtype != bool:
             raise JointPMFError(
                 f"hidden must be booleans of shape {self.codes.array.shape}, "
@@ -204,7 +212,7 @@ class Ratings:
 
 def checked_scale(scale: Any, what: str) -> tuple[Any, ...]:
     """Return the ratings that can be given, or raise if they are not increasing numbers."""
-    levels = tuple(scale) if isinstance(scale, Iterable) else ()
+    levels = tuple(items_of(scale, f"{what} must be increasing numbers"))
     numbers = bool(levels) and all(map(is_finite_number, levels))
     if not numbers or not all(low < high for low, high in pairwise(levels)):
         raise JointPMFError(f"{what} must be increasing numbers, not {shown(scale)}")
@@ -213,15 +221,17 @@ def checked_scale(scale: Any, what: str) -> tuple[Any, ...]:
 
 def is_finite_number(level: Any) -> bool:
     """Tell whether a level is a finite number; a boolean is none."""
-    is_number = isinstance(level, (Real, Decimal)) and not isinstance(level, bool)
-    return is_number and math.isfinite(level)
+    if isinstance(level, Decimal):
+        return level.is_finite()
+    return math.isfinite(float_of(level))
 
 
 def id_list(ids: Any, what: str) -> list[Any]:
     """Return ids as a list, or raise if they have no order."""
-    if isinstance(ids, (str, set, frozenset)) or not isinstance(ids, Iterable):
-        raise JointPMFError(f"{what} must be a list of ids, not {shown(ids)}")
-    return list(ids)
+    otherwise = f"{what} must be a list of ids"
+    if isinstance(ids, (set, frozenset)):
+        raise JointPMFError(f"{otherwise}, not {shown(ids)}")
+    return items_of(ids, otherwise)
 
 
 def id_array(ids: Sequence[Any]) -> np.ndarray:

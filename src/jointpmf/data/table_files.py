@@ -28,7 +28,7 @@ import polars as pl
 from jointpmf.data.sheets import is_sheet, read_sheet
 from jointpmf.domain import check_distinct
 from jointpmf.errors import JointPMFError
-from jointpmf.output import PathLike, keeping_codes, reason_of
+from jointpmf.output import PathLike, checked_path, keeping_codes, reason_of
 from jointpmf.threads import made_ahead
 
 _HEAD_BYTES = 2**16
@@ -435,9 +435,12 @@ def open_tables(
     paths: PathLike | Sequence[PathLike], missing: Iterable[str] = ()
 ) -> Iterator[TableFile]:
     """Give the table at a path, or several of them as one table."""
-    several: list[Any] = list(paths) if isinstance(paths, (list, tuple)) else [paths]
+    given: list[Any] = list(paths) if isinstance(paths, (list, tuple)) else [paths]
+    if not given:
+        raise JointPMFError("there is no table file in an empty list")
+    several = [checked_path(path, "a table file") for path in given]
     with ExitStack() as stack:
-        tables = [stack.enter_context(open_table(os.fspath(path), missing)) for path in several]
+        tables = [stack.enter_context(open_table(path, missing)) for path in several]
         name = f"{tables[0].name} and {len(tables) - 1} more"
         one = TableFolder(name, name, tables[0].missing, files=tuple(tables))
         yield tables[0] if len(tables) == 1 else one

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from jointpmf.data.codes import Codes, checked_weights
 from jointpmf.data.encode import codes_and_doubts, encode
 from jointpmf.domain import MISSING, Domain, Variable, is_missing
-from jointpmf.errors import JointPMFError, whole_number
+from jointpmf.errors import JointPMFError, repeats
 from jointpmf.fit.settings import (
     Coupled,
     Likelihood,
@@ -125,7 +127,7 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
     def _replicate(self, n_rows: int | None = None) -> None:
         """Fit again to resampled rows, if that was asked for."""
         self.uncertainty_: Uncertainty | None = None
-        if n := whole_number(self.n_replicates, "n_replicates", 0):
+        if n := repeats(self.n_replicates, "n_replicates", 0):
             if n == 1 or n_rows == 1:
                 what = "replicate" if n == 1 else "sample"
                 raise JointPMFError(f"n_replicates needs more than one {what} to vary: 0 is none")
@@ -172,15 +174,17 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Return a table as it is, or anything else as an array, after scikit-learn's checks."""
         if is_frame(X):
-            validate_data(self, X, reset=reset, skip_check_array=True)
+            with _in_a_sentence():
+                validate_data(self, X, reset=reset, skip_check_array=True)
             if not n_rows(X) or not X.shape[1]:
                 raise JointPMFError(f"the table is empty: its shape is {X.shape}")
             by_place = not reset and not hasattr(self, "feature_names_in_")
             is_text = all(isinstance(name, str) for name in column_names(X))
             return renamed(X) if by_place or not is_text else X
-        return validate_data(
-            self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", accept_sparse=False
-        )
+        with _in_a_sentence():
+            return validate_data(
+                self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", accept_sparse=False
+            )
 
     def _codes(self, X: Any) -> Codes:
         """Return codes of new rows; what the model does not know is missing, the target too."""
@@ -196,6 +200,15 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
             return codes
         unknown = np.full((codes.n_rows, 1), MISSING, codes.array.dtype)
         return Codes(self.pmf_.domain, np.hstack([codes.array, unknown]))
+
+
+@contextmanager
+def _in_a_sentence() -> Iterator[None]:
+    """Say what scikit-learn finds wrong with values in one line, as everything else is said."""
+    try:
+        yield
+    except ValueError as error:
+        raise JointPMFError(error) from None
 
 
 def is_frame(X: Any) -> bool:
@@ -243,7 +256,8 @@ def checked_target(estimator: BaseEstimator, X: Any, y: Any) -> np.ndarray:
             f"requires y to be passed, but the target y is None: {type(estimator).__name__} "
             "learns a target"
         )
-    array = column_or_1d(y, warn=True)
+    with _in_a_sentence():
+        array = column_or_1d(y, warn=True)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise JointPMFError("Input y contains NaN or infinity")
     if len(array) != n_rows(X):

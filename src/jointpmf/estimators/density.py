@@ -9,7 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from jointpmf.data.encode import encode
-from jointpmf.domain import Domain, check_is_domain, is_missing
+from jointpmf.domain import Domain, checked_domain, is_missing
 from jointpmf.errors import JointPMFError, seeded_generator, shown, whole_rank
 from jointpmf.estimators.base import PMFBase, counting_rows, seed_of
 from jointpmf.fit.likelihood import EMFit
@@ -139,7 +139,7 @@ class PMFEstimator(PMFBase):
         with one_blas_thread:
             if is_first:
                 self._begin(X, weights, domain)
-            elif domain not in (None, self.domain_):
+            elif domain is not None and checked_domain(domain) != self.domain_:
                 raise JointPMFError("the domain belongs to the first call of partial_fit")
             else:
                 self._go_on(X, weights)
@@ -149,7 +149,7 @@ class PMFEstimator(PMFBase):
         if domain is None:
             codes = self._learned_codes(X, weights)
         else:
-            check_is_domain(domain)
+            checked_domain(domain)
             codes = encode(X, domain, missing_code=self._missing_code)
         self.domain_ = codes.domain
         table, fit = Table.of_codes(codes, weights), self._fit()

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from jointpmf.data.encode import encode
 from jointpmf.domain import Variable
-from jointpmf.errors import checked_level
+from jointpmf.errors import checked_level, true_or_false
 from jointpmf.estimators.base import PMFBase, checked_target, counting_rows, n_bins_of, n_rows
 from jointpmf.fit.settings import emphasis_of
 
@@ -153,7 +153,7 @@ class PMFRegressor(RegressorMixin, _WithTarget):  # type: ignore[misc]
         target, probabilities = self._predicted(X)
         values = np.array(target.values)
         mean = (probabilities * values).sum(axis=1)
-        if not return_std:
+        if not true_or_false(return_std, "return_std"):
             return mean
         variance = (probabilities * (values - mean[:, None]) ** 2).sum(axis=1)
         return mean, np.sqrt(variance)

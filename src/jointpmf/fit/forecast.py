@@ -46,6 +46,9 @@ many subsets of its variables are counted to find a start."""
 _SEARCHED_FITS = 8.0
 """What the search for the best optimum costs in fits, about: three climbs that agree."""
 
+_MOST_ITER = 10**9
+"""Iterations of the longest fit that is forecast; no fit takes more."""
+
 _MOST_CELLS = 10**16
 """Cells of the largest table that is planned: 9 PiB of codes."""
 
@@ -123,12 +126,15 @@ def plan(
     numbers = {"n_rows": n_rows, "n_variables": n_variables, "levels": levels, "the rank": rank}
     for name, number in numbers.items():
         whole_number(number, name, 1)
-    whole_number(n_iter, "n_iter", 0)
+    if whole_number(n_iter, "n_iter", 0) > _MOST_ITER:
+        raise JointPMFError(f"no fit takes {text_of_count(n_iter)} iterations")
     _check_sizes(n_rows, n_variables, levels, rank)
     how, passes, trial = "maximum likelihood by EM", 2, partial(_likelihood, rank)
     if one_of(method, ("likelihood", "marginals"), "method") == "marginals":
         if whole_number(order, "the order", 2) > n_variables:
-            raise JointPMFError(f"the order {order} is larger than the {n_variables} variables")
+            raise JointPMFError(
+                f"the order {text_of_count(order)} is larger than the {n_variables} variables"
+            )
         is_implicit = is_better_implicit((levels,) * n_variables, n_rows, 1, rank, order)
         passes = 2 if is_implicit else 1
         way = "implicitly from the rows" if is_implicit else "counted in one pass over the rows"

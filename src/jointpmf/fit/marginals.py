@@ -111,6 +111,7 @@ def fit_marginals(
     by_squares = loss == "squares"
     if by_squares:
         marginals = _whole_tables(marginals)
+    smoothing = None if smoothing is None else at_least_zero(smoothing, "smoothing")
     _check_loss(marginals, loss, method, search, smoothing, weighting, validation)
     search.check_start(("auto", "algebraic", "random"), marginals.domain, given_rank, "marginals'")
     judge = judge_of_marginals(validation, marginals.domain)
@@ -200,8 +201,6 @@ def _check_loss(
 ) -> None:
     """Refuse what does not go together."""
     by_squares = loss == "squares"
-    if smoothing is not None:
-        at_least_zero(smoothing, "smoothing")
     if by_squares and smoothing:
         raise JointPMFError("smoothing belongs to loss='likelihood'")
     if loss == "gaussian" and all(marginal.noise is None for marginal in marginals):

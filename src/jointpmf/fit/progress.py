@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jointpmf.errors import JointPMFError, at_least_zero, whole_number
+from jointpmf.errors import JointPMFError, at_least_zero, shown, true_or_false, whole_number
 from jointpmf.pmf import JointPMF
 from jointpmf.solvers.loop import Best, Loop, Step
 
@@ -26,7 +26,7 @@ def progress_bar(title: str, total: int | None, is_shown: bool) -> Iterator[Call
     >>> with progress_bar("fitting", 2, is_shown=False) as advance:
     ...     advance("rank 1")
     """
-    if not is_shown:
+    if not true_or_false(is_shown, "verbose"):
         yield lambda what: None
         return
     from rich.console import Console
@@ -55,7 +55,7 @@ def watched_loop(
 ) -> Iterator[Loop]:
     """Give the loop of a fit: its limits, or the default ones, and what watches it."""
     if callback is not None and not callable(callback):
-        raise JointPMFError(f"the callback must be callable, not {callback!r}")
+        raise JointPMFError(f"the callback must be callable, not {shown(callback)}")
     loop = checked_loop(max_iter, tol, defaults)
     with progress_bar("fitting", None, verbose) as advance:
 

@@ -5,10 +5,22 @@ Everything here is frozen and compares by content, so that a checkpoint knows a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from jointpmf.errors import JointPMFError, at_least_zero, one_of, shown, whole_number, whole_rank
+from jointpmf.errors import (
+    JointPMFError,
+    at_least_zero,
+    instance_of,
+    items_of,
+    one_of,
+    repeats,
+    shown,
+    true_or_false,
+    whole_number,
+    whole_rank,
+)
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
@@ -19,6 +31,26 @@ _PASSES_OF_A_FIT = 150
 
 _CLIMBS, _PASSES_OF_A_CLIMB = 4, 250
 """Climbs that what starts may cost is meant for, and the passes that one takes, about."""
+
+
+def _check_numbers(setting: Any) -> None:
+    """Raise unless every field that is a number has one, of its type and not negative."""
+    for each in fields(setting):
+        given = getattr(setting, each.name)
+        if each.type == "int":
+            most = each.metadata.get("most", math.inf)
+            given = whole_number(given, each.name, each.metadata.get("least", 1), most)
+        elif each.type == "float":
+            given = at_least_zero(given, each.name)
+        object.__setattr__(setting, each.name, given)
+
+
+def _whole_numbers(given: Any, what: str) -> tuple[int, ...]:
+    listed = items_of(given, f"{what} must be a list")
+    numbers = tuple(whole_number(each, f"each of {what}", 1) for each in listed)
+    if not numbers:
+        raise JointPMFError(f"{what} must have at least one number")
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -48,19 +80,17 @@ class Traits:
     '2 traits, 24 waves of pace 0.7, ridge 0.3'
     """
 
-    count: int = 4
-    waves: int = 48
+    count: int = field(default=4, metadata={"most": 10**6})
+    waves: int = field(default=48, metadata={"least": 0, "most": 10**6})
     pace: float = 0.7
     ridge: float = 0.3
     widths: float = 30.0
     pulls: tuple[float, ...] = (10.0, 30.0, 3.0)
 
     def __post_init__(self) -> None:
-        whole_number(self.count, "the number of traits", 1)
-        whole_number(self.waves, "the number of waves", 0)
-        for name in ("pace", "ridge", "widths"):
-            object.__setattr__(self, name, at_least_zero(getattr(self, name), name))
-        pulls = tuple(at_least_zero(pull, "a pull") for pull in self.pulls)
+        _check_numbers(self)
+        listed = items_of(self.pulls, "pulls must be a list")
+        pulls = tuple(at_least_zero(pull, "a pull") for pull in listed)
         object.__setattr__(self, "pulls", pulls)
 
     def __str__(self) -> str:
@@ -153,8 +183,8 @@ class Coupled:
 
     def __post_init__(self) -> None:
         whole_number(self.order, "the order", 1)
-        if self.is_implicit not in (None, False, True):
-            raise JointPMFError(f"is_implicit must be a bool, not {shown(self.is_implicit)}")
+        if self.is_implicit is not None:
+            true_or_false(self.is_implicit, "is_implicit")
 
 
 Objective = Likelihood | Coupled
@@ -235,8 +265,8 @@ class Effort:
         Memory of a block of rows that are on disk, which is read and worked on at once.
     """
 
-    most_starts: int = 12
-    patience: int = 8
+    most_starts: int = field(default=12, metadata={"most": 10**6})
+    patience: int = field(default=8, metadata={"least": 0, "most": 10**6})
     agreement: float = 1e-6
     doubt: float = 0.35
     fits: float = 34.0
@@ -254,6 +284,9 @@ class Effort:
     sample_iter: int = 100
     step_rows: int = 2**14
     block_bytes: int = 2**24
+
+    def __post_init__(self) -> None:
+        _check_numbers(self)
 
     def n_rows_searched(
         self, n_rows: int, n_cells: int, rank: int, most_work: float | None = None
@@ -325,6 +358,14 @@ class Kinds:
     cell_points: tuple[int, ...] = (2048, 8192)
     step_points: int = 1024
 
+    def __post_init__(self) -> None:
+        _check_numbers(self)
+        for name in ("traits", "cell_traits", "curved"):
+            if getattr(self, name) is not None:
+                instance_of(getattr(self, name), Traits, name)
+        for name in ("ranks", "points", "row_ranks", "cell_points"):
+            object.__setattr__(self, name, _whole_numbers(getattr(self, name), name))
+
 
 @dataclass(frozen=True)
 class Search:
@@ -362,7 +403,9 @@ class Search:
     def __post_init__(self) -> None:
         for name in ("n_starts", "n_average"):
             if getattr(self, name) is not None:
-                whole_number(getattr(self, name), name, 1)
+                object.__setattr__(self, name, repeats(getattr(self, name), name))
+        instance_of(self.effort, Effort, "effort")
+        instance_of(self.kinds, Kinds, "kinds")
 
     def check_start(
         self, kinds: tuple[str, ...], domain: Domain, rank: int | None, whose: str
@@ -448,5 +491,4 @@ class Checkpoint:
     seconds: float = 1.0
 
     def __post_init__(self) -> None:
-        whole_number(self.every, "every", 1)
-        at_least_zero(self.seconds, "seconds")
+        _check_numbers(self)

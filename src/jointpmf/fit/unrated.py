@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.data.codes import Codes
+from jointpmf.data.ratings import Ratings
 from jointpmf.domain import MISSING, Domain
-from jointpmf.errors import JointPMFError, listing
+from jointpmf.errors import JointPMFError, instance_of, listing
 from jointpmf.fit.search import concluded
 from jointpmf.fit.validation import hidden_cells
 from jointpmf.pmf import JointPMF
 from jointpmf.rows.source import Table
 
 if TYPE_CHECKING:
-    from jointpmf.data.ratings import Ratings
     from jointpmf.fit.settings import HiddenCells
     from jointpmf.fit.solution import Solution
 
@@ -58,6 +58,7 @@ def fit_rated_items(
 
 def with_unrated_items(pmf: JointPMF, ratings: Ratings) -> JointPMF:
     """Return a model that has all items of ratings; see `JointPMF.with_unrated_items`."""
+    instance_of(ratings, Ratings, "ratings")
     lacking = [variable for variable in ratings.codes.domain if variable.name not in pmf.domain]
     if not lacking:
         return pmf

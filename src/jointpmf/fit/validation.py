@@ -17,7 +17,7 @@ import numpy as np
 
 from jointpmf.data.codes import Codes, some_cells
 from jointpmf.domain import MISSING
-from jointpmf.errors import JointPMFError, shown
+from jointpmf.errors import JointPMFError, float_of, shown
 from jointpmf.fit.settings import HiddenCells
 from jointpmf.pmf import JointPMF
 from jointpmf.rows.source import Table, check_table
@@ -58,8 +58,10 @@ class _Judged:
 
     def cost(self, point: Point) -> float:
         """Return how badly a model does."""
-        cost = float(self.function(JointPMF.at(point, self.domain)))
-        return np.inf if np.isnan(cost) else cost
+        cost = self.function(JointPMF.at(point, self.domain))
+        if not isinstance(cost, Real):
+            raise JointPMFError(f"the validation function must give a number, not {shown(cost)}")
+        return np.inf if np.isnan(float_of(cost)) else float_of(cost)
 
 
 def _encoded(table: Any, domain: Domain) -> Codes:
@@ -99,7 +101,7 @@ def splitter(whole: Table, validation: Any, is_smoothed: bool, patience: int = 1
         split = hiding.split(np.random.default_rng(0))
         return lambda generator: split
     if is_fraction(validation):
-        return _fraction_splitter(whole, float(validation), is_smoothed)
+        return _fraction_splitter(whole, float_of(validation), is_smoothed)
     if validation is None:
         return lambda generator: Split(whole)
     if callable(validation):
@@ -262,7 +264,7 @@ def hidden_cells(codes: Codes, cells: Any, generator: np.random.Generator) -> np
             )
         return hidden
     n_observed = int((codes.array != MISSING).sum())
-    fraction = float(cells)
+    fraction = float_of(cells)
     n_hidden = round(fraction * n_observed) if 0 < fraction < 1 else 0
     if not 0 < n_hidden < n_observed:
         raise JointPMFError(

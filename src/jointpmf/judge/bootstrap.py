@@ -13,7 +13,7 @@ import numpy as np
 from jointpmf.data.codes import Codes, checked_weights
 from jointpmf.data.encode import ReadOptions, checked_options, encode
 from jointpmf.domain import MISSING
-from jointpmf.errors import seeded_generator, whole_number, whole_rank
+from jointpmf.errors import repeats, seeded_generator, whole_rank
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import checked_loop, progress_bar
 from jointpmf.fit.search import Trials
@@ -119,7 +119,7 @@ def bootstrap_test(
     0.05
     """
     rank = whole_rank(rank)
-    n_bootstrap = whole_number(n_bootstrap, "n_bootstrap", 1)
+    n_bootstrap = repeats(n_bootstrap, "n_bootstrap")
     codes = encode(table, **checked_options(reading, "bootstrap_test"))
     weights = checked_weights(sample_weight, codes.n_rows)
     check_table(codes, weights)

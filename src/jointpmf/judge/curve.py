@@ -156,7 +156,7 @@ class RankCurve:
         larger = min((r for r in models if r > rank), default=None)
         if rank not in models or larger is None:
             raise JointPMFError(
-                f"the curve has no models of rank {rank} and of a larger one to compare"
+                f"the curve has no models of rank {shown(rank)} and of a larger one to compare"
             )
         if self._table is None:
             raise JointPMFError("the test needs maximum-likelihood fits: leave smoothing out")

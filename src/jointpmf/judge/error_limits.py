@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointpmf.errors import JointPMFError
+from jointpmf.errors import JointPMFError, instance_of, positive, true_or_false, whole_number
 from jointpmf.judge.known import known_subsets
 from jointpmf.judge.row_information import RowInformation, information_of_rows, observed_parts
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.marginals.measurement import Measurement
+from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
 from jointpmf.solvers.curvature import Curvature
 from jointpmf.solvers.jacobian import positive_rank, whole_tangent
@@ -25,7 +26,6 @@ from jointpmf.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
-    from jointpmf.pmf import JointPMF
 
 Subset = tuple[int, ...]
 
@@ -92,7 +92,7 @@ def error_limits(
     known: MarginalSet | int,
     *,
     sigma: float | None = None,
-    n_rows: int | None = None,
+    n_rows: float | None = None,
     missing: Any = 0.0,
     same_people: bool = True,
     n_samples: int = 100_000,
@@ -128,6 +128,9 @@ def error_limits(
     >>> limits.factor_bound <= limits.factor_limit <= limits.factor_predicted
     True
     """
+    instance_of(pmf, JointPMF, "the model")
+    same_people = true_or_false(same_people, "same_people")
+    n_samples = whole_number(n_samples, "n_samples", 2)
     given = known if isinstance(known, MarginalSet) else (pmf.domain, known)
     domain, subsets = known_subsets(given, None)
     if domain != pmf.domain:
@@ -135,8 +138,8 @@ def error_limits(
     is_counted = isinstance(known, MarginalSet) and all(m.n_rows is not None for m in known)
     if (sigma is None) == (n_rows is None) and (sigma is not None or not is_counted):
         raise JointPMFError("say either sigma, noise on every cell, or n_rows, rows counted")
-    if not all(number is None or number > 0 for number in (sigma, n_rows)):
-        raise JointPMFError("sigma and n_rows must be positive")
+    sigma = None if sigma is None else positive(sigma, "sigma")
+    n_rows = None if n_rows is None else positive(n_rows, "n_rows")
     observed = observed_parts(missing, domain)
     if isinstance(known, MarginalSet) and not (known.is_plain and (sigma or n_rows)):
         if sigma is not None:

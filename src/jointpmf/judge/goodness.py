@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from jointpmf.data.decode import table_of
 from jointpmf.domain import MISSING, text_of
-from jointpmf.errors import seeded_generator, whole_number
+from jointpmf.errors import repeats, seeded_generator
 from jointpmf.judge.pairs import Pairs, no_pairs, pair_residuals, pairs_of
 from jointpmf.judge.text import aligned, rows_text
 from jointpmf.rows.distinct import distinct_codes
@@ -252,7 +252,7 @@ def goodness_of_fit(
     n_bootstrap, random_state, verbose
         As in `Summary.goodness_of_fit`.
     """
-    n_bootstrap = whole_number(n_bootstrap, "n_bootstrap", 0)
+    n_bootstrap = repeats(n_bootstrap, "n_bootstrap", 0)
     generator = seeded_generator(random_state)
     with one_blas_thread:
         distinct, counts = distinct_codes(codes, weights)

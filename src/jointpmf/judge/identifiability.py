@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError, seeded_generator, whole_rank
+from jointpmf.errors import JointPMFError, instance_of, seeded_generator, whole_rank
 from jointpmf.judge.known import KnownTables, known_tables
 from jointpmf.judge.wanted import WantedTables, wanted_tables
+from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
 from jointpmf.solvers.jacobian import (
     Curved,
@@ -31,7 +32,6 @@ from jointpmf.solvers.jacobian import (
 
 if TYPE_CHECKING:
     from jointpmf.marginals.marginal_set import MarginalSet
-    from jointpmf.pmf import JointPMF
 
 Subset = tuple[int, ...]
 
@@ -210,6 +210,8 @@ def identifiability(
     tables = known_tables(known, order, generator)
     domain = tables.domain
     rank = whole_rank(rank, sum(domain.sizes))
+    if pmf is not None:
+        instance_of(pmf, JointPMF, "the model")
     if pmf is not None and (pmf.domain != domain or pmf.rank != rank):
         raise JointPMFError(f"the model {pmf!r} is not of rank {rank} over these variables")
     point = None if pmf is None else Point.of_pmf(pmf)

@@ -11,7 +11,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import entr
 
 from jointpmf.data.codes import Codes
-from jointpmf.errors import JointPMFError, whole_number
+from jointpmf.domain import name_list
+from jointpmf.errors import JointPMFError, instance_of, whole_number
 from jointpmf.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def entropy(
     >>> round(entropy(fair).value, 6)
     1.386294
     """
+    _check_model(pmf)
+    max_cells = whole_number(max_cells, "max_cells", 0)
     part = pmf if names is None else pmf.marginal(names)
     if math.prod(part.domain.sizes) <= max_cells:
         return Estimate(_exact_entropy(part), 0.0)
@@ -97,11 +100,12 @@ def mutual_information(
     >>> mutual_information(same).round(6).tolist()
     [[0.693147, 0.693147], [0.693147, 0.693147]]
     """
+    _check_model(pmf)
     if first is None and second is None:
         return _of_every_pair(pmf)
     if first is None or second is None:
         raise JointPMFError("name two groups of variables, or none to compare every two variables")
-    first, second = ([x] if isinstance(x, str) else list(x) for x in (first, second))
+    first, second = ([x] if isinstance(x, str) else name_list(x) for x in (first, second))
     joint = pmf.marginal(first + second)
     if math.prod(joint.domain.sizes) > _MAX_CELLS:
         raise JointPMFError(
@@ -181,6 +185,7 @@ def kl_divergence(
     0.0
     """
     _check_same_domain(true, pmf)
+    max_cells = whole_number(max_cells, "max_cells", 0)
     if math.prod(true.domain.sizes) <= max_cells:
         p, q = true.table(), pmf.table()
         with np.errstate(divide="ignore"):
@@ -293,6 +298,14 @@ def _mean(samples: np.ndarray) -> Estimate:
     return Estimate(mean, float(samples.std(ddof=1) / math.sqrt(len(samples))))
 
 
+def _check_model(pmf: Any) -> None:
+    from jointpmf.pmf import JointPMF  # later, because pages need this file and not that one
+
+    instance_of(pmf, JointPMF, "the model")
+
+
 def _check_same_domain(first: JointPMF, second: JointPMF) -> None:
+    for pmf in (first, second):
+        _check_model(pmf)
     if first.domain != second.domain:
         raise JointPMFError("the two distributions are not over the same domain")

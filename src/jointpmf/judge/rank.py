@@ -15,7 +15,17 @@ import numpy as np
 from jointpmf.data.codes import checked_weights
 from jointpmf.data.encode import ReadOptions, checked_options, encode
 from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError, one_of, seeded_generator, shown, whole_number, whole_rank
+from jointpmf.errors import (
+    JointPMFError,
+    float_of,
+    items_of,
+    one_of,
+    seeded_generator,
+    shown,
+    text_of_count,
+    whole_number,
+    whole_rank,
+)
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import in_stage, progress_bar, watched_loop
 from jointpmf.fit.settings import Likelihood, Search, checked_objective, checked_search
@@ -163,13 +173,10 @@ def _checked_settings(objective: Any) -> Likelihood:
 
 
 def _checked_ranks(ranks: Any) -> list[int]:
-    try:
-        given = [] if isinstance(ranks, str) else list(ranks)
-    except TypeError:
-        given = []
-    asked = sorted({whole_rank(rank) for rank in given})
+    what = "ranks must be a list of whole numbers"
+    asked = sorted({whole_rank(rank) for rank in items_of(ranks, what)})
     if not asked:
-        raise JointPMFError(f"ranks must be a list of whole numbers, not {shown(ranks)}")
+        raise JointPMFError(f"{what}, not {shown(ranks)}")
     return asked
 
 
@@ -188,12 +195,12 @@ def _folds(
     n_rows = whole.codes.n_rows
     if validation is None:
         if n_folds > n_rows:
-            raise JointPMFError(f"{n_rows} rows cannot be cut into {n_folds} folds")
+            raise JointPMFError(f"{n_rows} rows cannot be cut into {text_of_count(n_folds)} folds")
         part = generator.permutation(n_rows) % n_folds
         for k in range(n_folds):
             yield _Fold(whole.taken(part != k), _scored(whole.taken(part == k).rows))
     elif is_fraction(validation):
-        is_held_out = drawn_rows(n_rows, float(validation), generator)
+        is_held_out = drawn_rows(n_rows, float_of(validation), generator)
         yield _Fold(whole.taken(~is_held_out), _scored(whole.taken(is_held_out).rows))
     elif callable(validation) or cells_of(validation, whole.codes) is not None:
         fitted, judge = splitter(whole, validation, is_smoothed)(generator)

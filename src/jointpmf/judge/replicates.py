@@ -13,7 +13,13 @@ import numpy as np
 
 from jointpmf.data.codes import checked_weights
 from jointpmf.data.encode import encode
-from jointpmf.errors import JointPMFError, one_of, seeded_generator, whole_number
+from jointpmf.errors import (
+    JointPMFError,
+    one_of,
+    repeats,
+    seeded_generator,
+    true_or_false,
+)
 from jointpmf.fit.progress import progress_bar
 from jointpmf.judge.matching import matched
 from jointpmf.judge.quick import quick_points
@@ -53,8 +59,9 @@ def uncertainty_of(
     verbose: bool,
 ) -> Uncertainty:
     """Return replicates of a fit; see `Solution.uncertainty`."""
-    n = whole_number(n, "n", _FEWEST)
+    n = repeats(n, "n", _FEWEST)
     one_of(resample, ("auto", "bayesian", "multinomial", "counts", "model"), "resample")
+    quick = true_or_false(quick, "quick")
     asked = _Asked(n, int(seeded_generator(random_state).integers(2**63)), resample, verbose)
     with one_blas_thread:
         if solution.source is not None and solution.source.kind == "marginals":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointpmf.data.codes import Codes
-from jointpmf.errors import JointPMFError, seeded_generator
+from jointpmf.errors import JointPMFError, check_size, float_array, seeded_generator
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
@@ -48,15 +48,16 @@ def observed_parts(missing: Any, domain: Domain) -> np.ndarray:
     >>> observed_parts(0.25, Domain.of_sizes([2, 3])).tolist()
     [0.75, 0.75]
     """
-    try:
-        part = np.broadcast_to(1.0 - np.asarray(missing, float), len(domain))
-    except (TypeError, ValueError):
-        part = np.array([np.nan])
+    otherwise = (
+        f"missing must be at least 0 and below 1: a number, or one for each of {len(domain)} "
+        "variables"
+    )
+    lacking = float_array(missing, otherwise)
+    if lacking.shape not in ((), (1,), (len(domain),)):
+        raise JointPMFError(otherwise)
+    part = np.broadcast_to(1.0 - lacking, len(domain))
     if not ((part > 0) & (part <= 1)).all():
-        raise JointPMFError(
-            f"missing must be at least 0 and below 1: a number, or one for each of {len(domain)} "
-            "variables"
-        )
+        raise JointPMFError(otherwise)
     return part
 
 
@@ -84,6 +85,7 @@ def _complete_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return rows and their weights that stand for the distribution: all cells, or a sample."""
     if math.prod(pmf.domain.sizes) <= n_samples:
+        check_size(8 * len(pmf.domain) * math.prod(pmf.domain.sizes), "the rows that there are")
         cells = np.indices(pmf.domain.sizes).reshape(len(pmf.domain), -1).T
         return cells, pmf.table().ravel()
     rows = pmf.sample(n_samples, random_state=generator, backend="codes")

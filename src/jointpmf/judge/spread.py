@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jointpmf.errors import JointPMFError, seeded_generator, whole_number
+from jointpmf.errors import JointPMFError, repeats, seeded_generator
 from jointpmf.fit.members import members_of
 from jointpmf.fit.progress import progress_bar
 from jointpmf.judge.smooth_query import question_of
@@ -113,7 +113,7 @@ def spread_of_solution(
     """Return how far apart the answers are of models that fit the tables as well as a solution."""
     question = question_of(query, given, solution.pmf.domain)
     question.value(Point.of_pmf(solution.pmf))  # raises now if there is no answer
-    effort = Effort(whole_number(n_starts, "n_starts", 1))
+    effort = Effort(repeats(n_starts, "n_starts"))
     if solution.is_unique:
         return unique(solution.pmf, question, "tables")
     starts, source = _starts_of(solution)

@@ -16,13 +16,13 @@ import numpy as np
 
 from jointpmf.compiled.counting import count_blocks, flat_cells
 from jointpmf.data.codes import Codes
-from jointpmf.errors import JointPMFError, check_size
+from jointpmf.domain import checked_domain
+from jointpmf.errors import JointPMFError, check_size, instance_of, items_of
 from jointpmf.marginals.orders import check_listed
 from jointpmf.marginals.tables import DEFAULT_LIMITS, SparseTable, Table, TableLimits, compact
 from jointpmf.threads import run_all
 
 if TYPE_CHECKING:
-    from jointpmf.data.codes import Codes
     from jointpmf.domain import Domain
 
 Subset = tuple[int, ...]
@@ -35,6 +35,7 @@ def count_tables(
     limits: TableLimits = DEFAULT_LIMITS,
 ) -> list[Table]:
     """Return the table of counts of every subset, in the order asked."""
+    instance_of(limits, TableLimits, "limits")
     n_kept = sum(min(_extended_cells(codes, subset), codes.n_rows) for subset in subsets)
     check_size(8 * n_kept, f"{len(subsets):,} tables of {codes.n_rows:,} rows")
     by_prefix: dict[Subset, list[int]] = {}
@@ -121,13 +122,16 @@ def _count_by_sorting(codes: Codes, subset: Subset, weights: np.ndarray | None) 
 
 def names_of_order(domain: Domain, order: int) -> list[tuple[str, ...]]:
     """Return the names of all subsets of `order` variables."""
+    checked_domain(domain)
     check_listed(domain, order)
     return list(combinations(domain.names, order))
 
 
 def positions_of(domain: Domain, subsets: Iterable[Sequence[str]]) -> list[Subset]:
     """Return the positions of each subset's variables, increasing."""
-    positions = [tuple(sorted(domain.indices(names))) for names in subsets]
+    checked_domain(domain)
+    listed = items_of(subsets, "the subsets must be a list")
+    positions = [tuple(sorted(domain.indices(names))) for names in listed]
     if () in positions:
         raise JointPMFError("a marginal needs at least one variable")
     return positions

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jointpmf.data.codes import Codes, checked_weights
-from jointpmf.errors import JointPMFError
+from jointpmf.errors import JointPMFError, instance_of
 from jointpmf.marginals.counting import count_tables, names_of_order, positions_of
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.marginals.tables import DEFAULT_LIMITS, Table, TableLimits, add
@@ -43,7 +43,7 @@ class MarginalCounts:
         subsets: Iterable[Sequence[str]],
         limits: TableLimits = DEFAULT_LIMITS,
     ) -> None:
-        self.limits = limits
+        self.limits = instance_of(limits, TableLimits, "limits")
         self.domain = domain
         self.subsets = positions_of(domain, subsets)
         self.tables: list[Table] | None = None

@@ -13,8 +13,8 @@ from itertools import product
 from typing import Any
 
 from jointpmf.data.grid import Grid, is_blank
-from jointpmf.domain import check_distinct, is_missing
-from jointpmf.errors import JointPMFError, listing, shown
+from jointpmf.domain import check_distinct, is_missing, name_list
+from jointpmf.errors import JointPMFError, checked_text, listing, shown
 
 logger = logging.getLogger("jointpmf")
 
@@ -103,11 +103,10 @@ def cells_of_grid(
     >>> cells.names, cells.labels[1], cells.numbers
     (('age', 'vote'), ('young', 'yes'), [3, 1, 4, 2])
     """
-    if isinstance(names, str):
-        raise JointPMFError(f"give the names as a list, such as [{names!r}]")
     if not grid.columns or not grid.columns[0]:
         raise JointPMFError(f"{grid.name} has no rows")
-    names = None if names is None else tuple(names)
+    names = None if names is None else tuple(name_list(names))
+    value = None if value is None else checked_text(value, "value")
     header = [label.strip() if isinstance(label, str) else label for label in grid.header]
     filled = [k for k in range(len(header)) if k not in grid.blanks]
     _check_header(grid, range(filled[0] if filled else 0, len(header)))

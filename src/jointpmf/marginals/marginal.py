@@ -5,13 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from jointpmf.domain import Domain, Variable, check_distinct
-from jointpmf.errors import JointPMFError, at_least_zero, listing
+from jointpmf.domain import Domain, Variable, check_distinct, checked_domain, name_list
+from jointpmf.errors import (
+    JointPMFError,
+    at_least_zero,
+    float_array,
+    float_of,
+    instance_of,
+    listing,
+    shown,
+)
 from jointpmf.marginals.measurement import (
     Measurement,
     bounds_of,
@@ -90,12 +97,9 @@ class Marginal:
     of_sums: bool = field(init=False, default=True)
 
     def __post_init__(self, limits: TableLimits) -> None:
-        if isinstance(self.names, str):
-            raise JointPMFError(f"give the names as a list, such as [{self.names!r}]")
-        object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "names", tuple(name_list(self.names)))
         check_distinct(self.names, "a marginal")
-        if not all(isinstance(name, str) for name in self.names):
-            raise JointPMFError(f"the names of a marginal must be texts, not {self.names!r}")
+        instance_of(limits, TableLimits, "limits")
         if not self.names:
             raise JointPMFError("a marginal needs at least one variable")
         table = self.table if isinstance(self.table, SparseTable) else self._as_array(limits)
@@ -159,12 +163,8 @@ class Marginal:
         for name in ("levels", "where"):
             if not isinstance(getattr(self, name), Mapping):
                 raise JointPMFError(f"{name} of {what} must be a mapping of names to levels")
-        if isinstance(self.given, str) or not isinstance(self.given, Sequence):
-            raise JointPMFError(f"given of {what} must be a list of names, not {self.given!r}")
-        given = (
-            *(n for n in self.names if n in self.given),
-            *set(self.given).difference(self.names),
-        )
+        asked = dict.fromkeys(name_list(self.given))
+        given = (*(n for n in self.names if n in asked), *asked.keys() - set(self.names))
         object.__setattr__(self, "given", given)
         object.__setattr__(self, "bounds", bounds_of(self.bounds, what))
         at_least_zero(self.rounding, f"rounding of {what}")
@@ -218,15 +218,8 @@ class Marginal:
         object.__setattr__(self, "table", table if divided_before else table / total)
 
     def _as_array(self, limits: TableLimits) -> Table:
-        try:
-            array = np.asarray(self.table)
-            if array.dtype.kind == "c":
-                raise TypeError
-            return compact(np.ascontiguousarray(array, dtype=np.float64), limits)
-        except (TypeError, ValueError):
-            raise JointPMFError(
-                f"the table of {listing(self.names)} is not an array of numbers"
-            ) from None
+        otherwise = f"the table of {listing(self.names)} is not an array of numbers"
+        return compact(np.ascontiguousarray(float_array(self.table, otherwise)), limits)
 
     def _checked_total(self, table: Table) -> float:
         cells = table.values if isinstance(table, SparseTable) else table
@@ -241,14 +234,15 @@ class Marginal:
         if not math.isfinite(total):
             raise JointPMFError(f"{what} sums to more than a number can hold")
         if self.n_obs is not None:
-            if not (isinstance(self.n_obs, Real) and 0 < self.n_obs < math.inf):
+            n_obs = float_of(self.n_obs)
+            if not 0 < n_obs < math.inf:
                 raise JointPMFError(
-                    f"{what} has n_obs={self.n_obs!r}; it must be a positive number"
+                    f"{what} has n_obs={shown(self.n_obs)}; it must be a positive number"
                 )
-            if not (is_one(total) or same_total(total, self.n_obs)):
+            if not (is_one(total) or same_total(total, n_obs)):
                 raise JointPMFError(
                     f"{what} sums to {total:g}, which is neither one nor its n_obs="
-                    f"{self.n_obs:g}; divide weighted counts by their sum"
+                    f"{n_obs:g}; divide weighted counts by their sum"
                 )
         return total
 
@@ -272,6 +266,7 @@ class Marginal:
 
         A table of bands, of a part of the population or of slices stays as it is.
         """
+        checked_domain(domain)
         found = self.measured(domain, 1.0)
         is_partial = self.where or self.given or self.noise is not None
         if is_partial or np.isnan(np.asarray(self.table)).any():

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointpmf.data.codes import checked_weights
-from jointpmf.domain import Domain
-from jointpmf.errors import JointPMFError, listing
+from jointpmf.domain import Domain, checked_domain
+from jointpmf.errors import JointPMFError, at_least_zero, items_of, listing, true_or_false
 from jointpmf.marginals.counting import Subset, count_tables, names_of_order, positions_of
 from jointpmf.marginals.exclusions import Exclusions
 from jointpmf.marginals.marginal import Marginal, same_total
@@ -98,9 +98,9 @@ class MarginalSet:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Domain):
-            raise JointPMFError(f"a set needs a Domain, not {type(self.domain).__name__}")
-        given = tuple(self.marginals)
+        checked_domain(self.domain)
+        true_or_false(self.strict, "strict")
+        given = tuple(items_of(self.marginals, "the marginals must be a list"))
         if not given:
             raise JointPMFError("a set of marginals needs at least one marginal")
         object.__setattr__(self, "marginals", tuple(self._in_domain_order(m) for m in given))
@@ -108,7 +108,9 @@ class MarginalSet:
         absent = [name for name in self.domain.names if name not in seen]
         if absent:
             raise JointPMFError(f"no marginal has the variable {listing(absent)}")
-        object.__setattr__(self, "impossible", tuple(self.impossible))
+        object.__setattr__(
+            self, "impossible", tuple(items_of(self.impossible, "impossible must be a list"))
+        )
         self.exclusions.check(self.measurements if self.impossible else ())
         found = [] if (totals := self._totals()) is None else [totals]
         if worst := self._worst_disagreements:
@@ -275,6 +277,7 @@ class MarginalSet:
         >>> worst.variables, worst.first, worst.second, round(worst.by, 6)
         (('x1',), ('x0', 'x1'), ('x1', 'x2'), 0.2)
         """
+        tolerance = at_least_zero(tolerance, "the tolerance")
         found = [
             self._disagreement(shared, holders, tolerance)
             for shared, holders in self._shared_tables().items()

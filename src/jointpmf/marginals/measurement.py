@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jointpmf.domain import MISSING
-from jointpmf.errors import JointPMFError
+from jointpmf.errors import JointPMFError, float_array, float_of, shown
 
 if TYPE_CHECKING:
     from jointpmf.domain import Variable
+
+_EXTREME = 1e50
+"""Counts and noise between this and its inverse: products of others would overflow."""
 
 Sets = tuple[np.ndarray, ...]
 """For each axis of a table: which levels each of its entries covers, shape (entries, levels)."""
@@ -148,7 +151,7 @@ def bounds_of(bounds: Any, what: str) -> tuple[float, float]:
         if isinstance(bounds, str):
             below = bounds.startswith("<") and not bounds.startswith("<=")
             bounds = 0.0, float(bounds.lstrip("<=≤")) - below
-        least, most = map(float, bounds)
+        least, most = map(float_of, bounds)
     except (TypeError, ValueError):
         least, most = np.nan, np.nan
     if not 0 <= least <= most:
@@ -273,24 +276,26 @@ def _noisy_parts(
 
 def noise_of(noise: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
     """Return the standard deviation of each cell, checked."""
+    otherwise = f"noise of {what} must be a number, or one for each cell"
     try:
-        found = np.broadcast_to(np.asarray(noise, float), shape)
-    except (TypeError, ValueError):
-        raise JointPMFError(f"noise of {what} must be a number, or one for each cell") from None
-    if not ((found > 0) & (found < np.inf)).all():
-        raise JointPMFError(f"noise of {what} must be positive, not {noise!r}")
+        found = np.broadcast_to(float_array(noise, otherwise), shape)
+    except ValueError:
+        raise JointPMFError(otherwise) from None
+    if not ((found > 1 / _EXTREME) & (found < _EXTREME)).all():
+        raise JointPMFError(f"noise of {what} must be positive, not {shown(noise)}")
     return found
 
 
 def _sizes_of(n_obs: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
+    otherwise = (
+        f"n_obs of {what} must be a number, or one for each of its {np.prod(shape):g} slices"
+    )
     try:
-        sizes = np.broadcast_to(np.array(n_obs, dtype=float), shape)
-    except (TypeError, ValueError):
-        raise JointPMFError(
-            f"n_obs of {what} must be a number, or one for each of its {np.prod(shape):g} slices"
-        ) from None
-    if not ((sizes > 0) & (sizes < np.inf)).all():
-        raise JointPMFError(f"{what} has n_obs={n_obs!r}; it must be positive")
+        sizes = np.broadcast_to(float_array(n_obs, otherwise), shape)
+    except ValueError:
+        raise JointPMFError(otherwise) from None
+    if not ((sizes > 1 / _EXTREME) & (sizes < _EXTREME)).all():
+        raise JointPMFError(f"{what} has n_obs={shown(n_obs)}; it must be positive")
     return sizes
 
 

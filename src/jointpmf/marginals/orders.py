@@ -58,7 +58,8 @@ def check_listed(domain: Domain, order: int) -> None:
     """Raise if there are more marginals of an order than can be listed, or none."""
     if whole_number(order, "the order", 1) > len(domain):
         raise JointPMFError(
-            f"marginals of order {order} need {order} variables; there are {len(domain)}"
+            f"marginals of order {text_of_count(order)} need {text_of_count(order)} variables; "
+            f"there are {len(domain)}"
         )
     if not can_be_listed(len(domain), order):
         n_subsets = math.comb(len(domain), order)

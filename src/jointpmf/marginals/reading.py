@@ -10,8 +10,16 @@ import numpy as np
 
 from jointpmf.data.columns import grid_of
 from jointpmf.data.printed import printed_numbers
-from jointpmf.domain import Domain, text_of
-from jointpmf.errors import JointPMFError, listing, shown
+from jointpmf.domain import Domain, checked_domain, name_list, text_of
+from jointpmf.errors import (
+    JointPMFError,
+    at_least_zero,
+    float_array,
+    items_of,
+    listing,
+    mapping,
+    shown,
+)
 from jointpmf.marginals.labelled import Labelled, is_band
 from jointpmf.marginals.layout import CellList, cells_of_grid, is_total
 from jointpmf.marginals.totals import check_totals, without_sums
@@ -37,17 +45,20 @@ def arguments_of_frame(
     >>> found["table"].tolist(), found["levels"]
     ([[3.0, 1.0], [4.0, 2.0]], {'age': ['young', 'old'], 'vote': ['no', 'yes']})
     """
-    other = {key: part for key, part in what.items() if key != "levels"}
+    if domain is not None:
+        checked_domain(domain)
+    levels = {} if what.get("levels") is None else mapping(what["levels"], "levels")
+    other = _checked({key: part for key, part in what.items() if key != "levels"})
     noise = other.pop("noise") if isinstance(other.get("noise"), str) else None
     cells = cells_of_grid(grid_of(frame), names, value, noise=noise)
     known = {name: domain[name].levels for name in cells.names} if domain is not None else {}
-    table = labelled(cells, what.get("levels") or {}, other, known=known)
+    table = labelled(cells, levels, other, known=known)
     if names is not None and set(names) == set(table.names):
         table = table.in_order(names)
     if domain is not None:
         table = table.in_domain(domain)
-    levels = dict(zip(table.names, table.entries, strict=True))
-    return table.arguments(other) | {"levels": levels}
+    entries = dict(zip(table.names, table.entries, strict=True))
+    return table.arguments(other) | {"levels": entries}
 
 
 def labelled(
@@ -92,6 +103,19 @@ def labelled(
     return replace(table, entries=tuple(entries))
 
 
+def _checked(what: dict[str, Any]) -> dict[str, Any]:
+    """Return what else is known of a table, where totals are compared with it in one form."""
+    found = {key: part for key, part in what.items() if part is not None}
+    if "given" in found:
+        found["given"] = name_list(found["given"])
+    if "rounding" in found:
+        found["rounding"] = at_least_zero(found["rounding"], "rounding")
+    if "n_obs" in found and not isinstance(found["n_obs"], Mapping):
+        otherwise = "n_obs must be a number, or one for each slice"
+        found["n_obs"] = float_array(found["n_obs"], otherwise)[()]
+    return found
+
+
 def _known(cells: CellList, levels: Mapping[str, Any]) -> list[str]:
     unknown = [name for name in levels if name not in cells.names]
     if unknown:
@@ -107,6 +131,7 @@ def _meanings(cells: CellList, name: str, levels: Any) -> dict[str, Any]:
     k = cells.names.index(name)
     labels = {text_of(each[k]): each[k] for each in cells.labels}
     if not isinstance(levels, Mapping):
+        levels = items_of(levels, f"levels of {name!r} in {cells.name} must be a list")
         if any(map(is_band, levels)):
             raise JointPMFError(
                 f"levels of {name!r} in {cells.name} must be a mapping from the table's labels, "

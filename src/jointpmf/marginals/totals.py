@@ -78,7 +78,9 @@ def without_sums(
     cells, size = table.cells, table.cells.shape[k]
     total = float(np.nansum(cells))
     n_obs = what.get("n_obs")
-    wholes = [1, 100, *([] if n_obs is None or isinstance(n_obs, Mapping) else [np.sum(n_obs)])]
+    with np.errstate(over="ignore"):  # a sum beyond all numbers is none that cells have
+        own_total = [] if n_obs is None or isinstance(n_obs, Mapping) else [np.sum(n_obs)]
+    wholes = [1, 100, *own_total]
     is_known = np.isclose(total, wholes, rtol=_NEAR).any()
     has_total = not np.isnan(np.take(table.totals, -1, axis=k)).all()
     if size < 3 or is_known or has_total or table.names[k] in (what.get("given") or ()):

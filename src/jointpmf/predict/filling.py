@@ -71,7 +71,7 @@ def _guesses(variable: Variable, probabilities: np.ndarray, strategy: str) -> np
 
 def check_strategy(strategy: object) -> None:
     """Raise unless a strategy is one that `impute` knows."""
-    if strategy not in _STRATEGIES:
+    if not isinstance(strategy, str) or strategy not in _STRATEGIES:
         raise JointPMFError(
             f"the strategy must be one of {listing(_STRATEGIES)}, not {shown(strategy)}"
         )

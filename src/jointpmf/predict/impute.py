@@ -8,10 +8,20 @@ from typing import Any, Protocol
 import numpy as np
 
 from jointpmf.data.encode import encode
-from jointpmf.errors import JointPMFError, seeded_generator, shown, whole_number
+from jointpmf.errors import (
+    JointPMFError,
+    check_size,
+    seeded_generator,
+    shown,
+    text_of_count,
+    whole_number,
+)
 from jointpmf.pmf import JointPMF
 from jointpmf.predict.filling import impute_coded
 from jointpmf.predict.imputations import Imputations
+
+_BYTES_PER_DRAW = 64
+"""Memory that a filled table takes, at least."""
 
 
 class Replicated(Protocol):
@@ -97,6 +107,7 @@ def models_of_draws(
     True
     """
     n_draws = whole_number(n_draws, "n_draws", 1)
+    check_size(_BYTES_PER_DRAW * n_draws, f"{text_of_count(n_draws)} tables")
     if isinstance(model, JointPMF):
         return [model] * n_draws
     n_replicates = len(model.pmfs)
@@ -110,7 +121,7 @@ def models_of_draws(
 
 def check_is_drawn(strategy: object) -> None:
     """Raise unless cells are drawn, as those of several tables must be."""
-    if strategy not in ("auto", "sample"):
+    if not isinstance(strategy, str) or strategy not in ("auto", "sample"):
         raise JointPMFError(
             "several tables differ only where cells are drawn, so that the strategy must be "
             f"'sample', not {shown(strategy)}"

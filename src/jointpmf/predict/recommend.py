@@ -6,7 +6,7 @@ distributions with what happened.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,16 @@ from jointpmf.data.decode import table_of
 from jointpmf.data.encode import encode
 from jointpmf.data.ratings import Ratings, id_list
 from jointpmf.domain import MISSING, check_distinct
-from jointpmf.errors import JointPMFError, fraction, listing, shown, whole_number
+from jointpmf.errors import (
+    JointPMFError,
+    float_array,
+    fraction,
+    is_hashable,
+    listing,
+    rectangle,
+    shown,
+    whole_number,
+)
 from jointpmf.pmf import JointPMF
 from jointpmf.threads import one_blas_thread, row_blocks
 
@@ -153,7 +162,7 @@ def _rows_of(ratings: Ratings, users: Iterable[Any] | None) -> np.ndarray:
         return np.arange(len(ratings))
     asked = id_list(users, "users")
     row_of = {one: row for row, one in enumerate(ratings.users.tolist())}
-    unknown = [one for one in asked if not isinstance(one, Hashable) or one not in row_of]
+    unknown = [one for one in asked if not is_hashable(one) or one not in row_of]
     if unknown:
         raise JointPMFError(f"there is no user {listing(unknown)} in the ratings")
     check_distinct(asked, "the list of users")
@@ -236,10 +245,8 @@ def coverage(probabilities: Any, truth: Any, level: Any) -> Any:
 
 
 def _checked_predictions(probabilities: Any, truth: Any) -> tuple[np.ndarray, np.ndarray]:
-    try:
-        probabilities, truth = np.asarray(probabilities, float), np.asarray(truth)
-    except (TypeError, ValueError):
-        raise JointPMFError("probabilities and truth must be arrays of numbers") from None
+    probabilities = float_array(probabilities, "probabilities and truth must be arrays of numbers")
+    truth = rectangle(truth, "truth")
     if probabilities.ndim != 2 or not len(probabilities):
         raise JointPMFError(
             f"probabilities must be of shape (rows, levels), not {probabilities.shape}"
@@ -265,7 +272,7 @@ def _checked_predictions(probabilities: Any, truth: Any) -> tuple[np.ndarray, np
 
 
 def _checked_levels(level: Any) -> np.ndarray:
-    levels = np.asarray(level)
+    levels = rectangle(level, "levels")
     is_number = levels.dtype.kind in "iuf"
     if not is_number or not ((levels > 0) & (levels < 1)).all():
         raise JointPMFError(f"level must lie between 0 and 1, not {shown(level)}")

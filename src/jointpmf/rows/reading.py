@@ -14,7 +14,8 @@ from jointpmf.data.codes import Codes
 from jointpmf.data.columns import check_missing_code
 from jointpmf.data.encode import ReadOptions, encode
 from jointpmf.data.levels import LevelCollector, LevelRules, scales_of
-from jointpmf.errors import JointPMFError, listing, shown
+from jointpmf.domain import name_list
+from jointpmf.errors import JointPMFError, is_unicode, listing, shown, whole_number
 from jointpmf.marginals.counts import MarginalCounts
 
 if TYPE_CHECKING:
@@ -68,9 +69,19 @@ class Files:
     memory: int | str | None = None
     weights: str | None = None
 
+    def __post_init__(self) -> None:
+        for field in ("missing", "only", "drop"):
+            object.__setattr__(self, field, name_list(getattr(self, field)))
+        if not all(map(is_unicode, self.missing)):
+            raise JointPMFError(
+                f"no file can hold one of the missing texts {listing(self.missing)}"
+            )
+        if self.memory is not None and not isinstance(self.memory, str):
+            whole_number(self.memory, "memory", 1, most=2**60)
+
     def kept_names(self, names: Sequence[str]) -> list[str]:
         """Return the names of the columns that are variables."""
-        weights = self._weights()
+        names, weights = name_list(names), self._weights()
         for name in (*self.only, *self.drop, *weights):
             if name not in names:
                 raise JointPMFError(f"there is no column {name!r}; there are {listing(names)}")

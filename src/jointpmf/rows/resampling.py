@@ -97,7 +97,7 @@ def _labels(labels: Any, what: str, n_rows: int) -> tuple[np.ndarray, np.ndarray
     try:
         found = np.asarray(labels)
         kinds, codes = np.unique(found, return_inverse=True)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, ArithmeticError):  # of Decimals that cannot be compared too
         raise JointPMFError(f"{what} must be one label per row, all numbers or all text") from None
     if found.shape != (n_rows,):
         raise JointPMFError(

@@ -24,7 +24,7 @@ import numpy as np
 from jointpmf.compiled import grams
 from jointpmf.compiled import least_squares as kernels
 from jointpmf.compiled.panels import aligned_zeros, padded_width, panels
-from jointpmf.errors import JointPMFError, listing
+from jointpmf.errors import JointPMFError, float_array, listing
 from jointpmf.marginals.tables import CompressedRows, SparseTable, Table, matrix_shape
 from jointpmf.solvers.curvature import Curvature, CurvatureAtPoint
 from jointpmf.threads import run_all
@@ -437,10 +437,7 @@ def marginal_weights(marginals: MarginalSet, weighting: Any) -> np.ndarray:
             )
         counts = np.array([m.n_obs for m in marginals], float)
         return counts / counts.mean()
-    try:
-        weights = np.array(weighting, dtype=float)
-    except (TypeError, ValueError):
-        raise JointPMFError("weighting must be None, 'counts' or an array of numbers") from None
+    weights = float_array(weighting, "weighting must be None, 'counts' or an array of numbers")
     if weights.shape != (len(marginals),):
         raise JointPMFError(f"there are {weights.size} weights for {len(marginals)} marginals")
     if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():

@@ -85,7 +85,7 @@ def page_bytes(
     """Return the page of a model as it is written to a file."""
     if not len(pmf.domain):
         raise JointPMFError("a model without variables cannot be explored")
-    described = _description(pmf, unicode_text(os.fspath(model)))
+    described = _description(pmf, unicode_text(checked_path(model, "a model file")))
     computed, numbers = packed_model(pmf)
     if computed:
         described["traits"] = computed
