@@ -24,6 +24,9 @@ array = np.random.default_rng(0).integers(-1, 2, (300, 5))
 codes = jp.Codes(truth.domain, array)
 many = np.random.default_rng(0).integers(0, 3, (500, 60))
 triples = truth.marginals(3)
+noisy = jp.MarginalSet(
+    truth.domain, [jp.Marginal(m.names, 1000 * m.table, 1000, noise=3) for m in triples]
+)
 """
 
 TIMED = """
@@ -50,6 +53,7 @@ CALLS = {
     '  method="aoadmm"': 'jp.fit_marginals(triples, 3, method="aoadmm", random_state=0)',
     '  method="newton"': 'jp.fit_marginals(triples, 3, method="newton", random_state=0)',
     '  loss="likelihood"': 'jp.fit_marginals(triples, 3, loss="likelihood", random_state=0)',
+    '  loss="gaussian"': 'jp.fit_marginals(noisy, 3, loss="gaussian", random_state=0)',
     "identifiability": "jp.identifiability(triples, 3)",
     "predict_proba": 'truth.predict_proba(codes, "x1")',
     "sample": "truth.sample(300, random_state=0)",

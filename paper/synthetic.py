@@ -102,7 +102,7 @@ def observed_marginals(truth: jp.JointPMF, order: int, noise_seed: int | None) -
     joint = truth.table()
     noise = np.random.default_rng(noise_seed).normal(scale=SIGMA, size=joint.shape)
     noisy = (joint + noise).ravel()
-    project_simplex(noisy, np.empty_like(noisy))
+    project_simplex(noisy)
     whole = noisy.reshape(joint.shape)
     tables = []
     for marginal in truth.marginals(order):

@@ -39,13 +39,11 @@ def listed_cells(
         yield slice(first, last), cells, ptr[: last - first + 1]
 
 
-@compiled
-def n_observed(columns):
+def n_observed(columns: np.ndarray) -> np.ndarray:
     """Return how many cells of each row are observed."""
     counts = np.zeros(columns.shape[1], np.int32)
-    for n in range(len(columns)):
-        for row in range(len(counts)):
-            counts[row] += columns[n, row] >= 0
+    for column in columns:
+        counts += column >= 0
     return counts
 
 
@@ -61,11 +59,11 @@ def list_cells(columns, offsets, begin, end, ptr, cells):
     for k in range(size):
         room[k] = k * n_variables
     for n in range(n_variables):
-        column = columns[n, begin:end]
         first = offsets[n]
         for k in range(size):
-            cells[room[k]] = first + column[k]
-            room[k] += column[k] >= 0
+            code = columns[n, begin + k]
+            cells[room[k]] = first + code
+            room[k] += code >= 0
     ptr[0] = 0
     for k in range(size):
         count = room[k] - k * n_variables

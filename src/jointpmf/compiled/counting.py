@@ -19,22 +19,23 @@ def count_blocks(columns, prefix, radix, lasts, last_sizes, starts, weights, cou
     index = np.empty(block, np.int64)
     for begin in range(0, n_rows, block):
         size = min(block, n_rows - begin)
-        index[:size] = 0
+        for row in range(size):
+            index[row] = 0
         for p in range(len(prefix)):
-            column = columns[prefix[p]]
+            n = prefix[p]
             for row in range(size):
-                index[row] = index[row] * radix[p] + column[begin + row] + 1
+                index[row] = index[row] * radix[p] + columns[n, begin + row] + 1
         for k in range(len(lasts)):
-            column = columns[lasts[k]]
+            n = lasts[k]
             radix_k = last_sizes[k] + 1
             start = starts[k] + 1
             if len(weights):
                 for row in range(size):
-                    cell = start + index[row] * radix_k + column[begin + row]
+                    cell = start + index[row] * radix_k + columns[n, begin + row]
                     counts[cell] += weights[begin + row]
             else:
                 for row in range(size):
-                    counts[start + index[row] * radix_k + column[begin + row]] += 1
+                    counts[start + index[row] * radix_k + columns[n, begin + row]] += 1
 
 
 @compiled

@@ -15,7 +15,8 @@ def set_row_keys(columns, radix, begin, end, keys):
     """Set keys[row] to Σ over variables of (code + 1) · radix, modulo 2**64, for rows begin:end."""
     for first in range(begin, end, _ROWS_AT_ONCE):
         last = min(first + _ROWS_AT_ONCE, end)
-        keys[first:last] = 0
+        for row in range(first, last):
+            keys[row] = 0
         for n in range(len(columns)):
             factor = radix[n]
             for row in range(first, last):
@@ -52,17 +53,11 @@ def place_digits(keys, places, begin, end, shift, next_, keys_out, places_out):
         next_[digit] += 1
 
 
-@compiled
-def starts_of_runs(keys):
+def starts_of_runs(keys: np.ndarray) -> np.ndarray:
     """Return where each run of equal keys begins, and the end of the last."""
-    starts = np.empty(len(keys) + 1, np.int64)
-    count = 0
-    for k in range(len(keys)):
-        if k == 0 or keys[k] != keys[k - 1]:
-            starts[count] = k
-            count += 1
-    starts[count] = len(keys)
-    return starts[: count + 1].copy()
+    is_start = np.ones(len(keys) + 1, bool)
+    np.not_equal(keys[1:], keys[:-1], out=is_start[1:-1])
+    return np.flatnonzero(is_start)
 
 
 @compiled

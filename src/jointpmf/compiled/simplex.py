@@ -4,161 +4,150 @@ from __future__ import annotations
 
 import numpy as np
 
-from jointpmf.compiled.jit import compiled, once
+from jointpmf.compiled.blas import add_product, gemm_address
+from jointpmf.compiled.jit import compiled, inner
 
 
-@compiled
-def project_simplex(x, scratch):
-    """Replace x by the nearest point that is non-negative and sums to one."""
-    size = len(x)
+@inner
+def _project_simplex(x, begin, end, step):
+    """Replace x[begin:end:step] by the nearest that is non-negative and sums to one.
+
+    The same is subtracted from all that stay above zero. Taking it from too many at first tells
+    which of them do not, and so on until none falls out any more.
+    """
+    shift, kept = -np.inf, end + 1
+    while True:
+        count, total = 0, -1.0
+        for i in range(begin, end, step):
+            if not x[i] <= shift:  # what is no number is not lost
+                count += 1
+                total += x[i]
+        shift = total / count
+        if count >= kept:
+            break
+        kept = count
     total = 0.0
-    least = x[0]
-    for i in range(size):
+    for i in range(begin, end, step):
+        x[i] = 0.0 if x[i] <= shift else x[i] - shift
         total += x[i]
-        least = min(least, x[i])
-    shift = (total - 1.0) / size
-    if least < shift:  # some level ends at zero: find which, by sorting
-        shift = _simplex_shift(x, shift, scratch)
-    total = 0.0
-    for i in range(size):
-        x[i] = max(x[i] - shift, 0.0)
-        total += x[i]
-    for i in range(size):  # what rounding left of the sum
+    for i in range(begin, end, step):  # what rounding left of the sum
         x[i] /= total
 
 
-@once
-def _simplex_shift(x, least_shift, scratch):
-    """Return what to subtract; levels not above `least_shift`, a lower bound of it, end at zero."""
-    kept = 0
-    for value in x:
-        if value > least_shift:
-            scratch[kept] = value
-            kept += 1
-    _sort_descending(scratch, kept)
-    total = scratch[0] - 1.0
-    shift = total
-    for i in range(1, kept):
-        if scratch[i] * i <= total:
-            break
-        total += scratch[i]
-        shift = total / (i + 1)
-    return shift
-
-
-@once
-def _sort_descending(values, count):
-    """Sort the first `count` values by Shell's method, which for a few is plain insertion."""
-    gap = 1
-    while gap < count // 9:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, count):
-            value = values[i]
-            j = i
-            while j >= gap and values[j - gap] < value:
-                values[j] = values[j - gap]
-                j -= gap
-            values[j] = value
-        gap //= 3
-
-
 @compiled
-def project_point(weights, factors, offsets):
-    """Replace the weights and all columns of all factors by the nearest feasible ones."""
-    scratch = np.empty(max(len(weights), len(factors)))
-    project_simplex(weights, scratch)
-    column = np.empty(len(factors))
+def _project_columns(x, rank, offsets):
+    """Project each column of each variable's rows; x has all rows one after the other."""
     for n in range(len(offsets) - 1):
-        begin, size = offsets[n], offsets[n + 1] - offsets[n]
-        for f in range(len(weights)):
-            for i in range(size):
-                column[i] = factors[begin + i, f]
-            project_simplex(column[:size], scratch)
-            for i in range(size):
-                factors[begin + i, f] = column[i]
+        for f in range(rank):
+            _project_simplex(x, offsets[n] * rank + f, offsets[n + 1] * rank, rank)
 
 
-@once
-def inverse_of_shifted(gram, rho):
-    """Return (gram + rho·I)⁻¹ by its Cholesky factor; rho ~ trace makes it well-conditioned."""
-    rank = len(gram)
-    lower = np.zeros((rank, rank))
-    for i in range(rank):
-        for j in range(i + 1):
-            total = gram[i, j] + (rho if i == j else 0.0)
-            for k in range(j):
-                total -= lower[i, k] * lower[j, k]
-            lower[i, j] = np.sqrt(total) if i == j else total / lower[j, j]
-    half = np.zeros((rank, rank))  # lower⁻¹
-    for i in range(rank):
-        half[i, i] = 1.0
-        for k in range(i):
-            for j in range(k + 1):
-                half[i, j] -= lower[i, k] * half[k, j]
-        for j in range(i + 1):
-            half[i, j] /= lower[i, i]
-    inverse = np.zeros((rank, rank))
+def project_simplex(x: np.ndarray) -> None:
+    """Replace x by the nearest point that is non-negative and sums to one."""
+    _project_columns(x, 1, np.array([0, len(x)]))
+
+
+def project_point(weights: np.ndarray, factors: np.ndarray, offsets: np.ndarray) -> None:
+    """Replace the weights and all columns of all factors by the nearest feasible ones."""
+    project_simplex(weights)
+    _project_columns(factors.reshape(-1), len(weights), offsets)
+
+
+@inner
+def _invert(matrix):
+    """Replace a positive definite matrix, well-conditioned, by its inverse.
+
+    It is made −inverse one variable after the other, in its lower triangle. Another row below it
+    is memory for the variable's own row.
+    """
+    rank = matrix.shape[1]
     for k in range(rank):
-        for i in range(k + 1):
-            for j in range(k + 1):
-                inverse[i, j] += half[k, i] * half[k, j]
-    return inverse
+        scale = 1.0 / matrix[k, k]
+        for j in range(rank):
+            matrix[rank, j] = matrix[k, j] if j < k else matrix[j, k]
+        for i in range(rank):
+            part = scale * matrix[rank, i]
+            for j in range(i + 1):
+                matrix[i, j] -= part * matrix[rank, j]
+        for j in range(k):
+            matrix[k, j] = scale * matrix[rank, j]
+        for j in range(k + 1, rank):
+            matrix[j, k] = scale * matrix[rank, j]
+        matrix[k, k] = -scale
+    for i in range(rank):
+        for j in range(i + 1):
+            matrix[i, j] = matrix[j, i] = -matrix[i, j]
 
 
 @compiled
-def solve_block(gram, cross, value, dual, per_row, max_iter, tol):
+def _solve_block(gemm, gram, cross, value, dual, simplex, max_iter, tol, inverse, room):
+    """See `solve_block`. Values are in one piece, row after row; every `simplex` of them is one."""
+    rank, count = len(gram), len(value)
+    target, free, initial = 0, 1, 2  # rows of `room`
+    rho = 0.0
+    for f in range(rank):
+        rho += gram[f, f] / rank
+    if rho <= 0.0:  # no weight on any component: every feasible value is optimal
+        max_iter = 0
+    for f in range(rank):
+        for g in range(rank):
+            inverse[f, g] = gram[f, g] + (rho if f == g else 0.0)
+    _invert(inverse)  # rho ~ trace makes it well-conditioned
+    for k in range(count):
+        room[initial, k] = value[k]
+    primal_gap = dual_gap = 0.0
+    norm = 1.0
+    n_iter = 0
+    while n_iter < max_iter:
+        n_iter += 1
+        for k in range(count):
+            room[target, k] = cross[k] + rho * (value[k] + dual[k])
+            room[free, k] = 0.0
+        size = count // rank
+        add_product(
+            gemm, 1.0, (rank, rank, size), (inverse, 0, rank, False),
+            (room, target * count, size, False), (room, free * count, size),
+        )  # fmt: skip
+        for k in range(count):
+            room[target, k] = value[k]
+            value[k] = room[free, k] - dual[k]
+        for begin in range(0, count, simplex):
+            # as a literal, the step would make for one more compilation
+            _project_simplex(value, begin, begin + simplex, np.int64(1))
+        primal = change = norm = 0.0
+        for k in range(count):
+            gap, move = value[k] - room[free, k], value[k] - room[target, k]
+            dual[k] += gap
+            primal += gap * gap
+            change += move * move
+            norm += value[k] * value[k]
+        primal_gap, dual_gap = np.sqrt(primal / norm), np.sqrt(change / norm)
+        if primal_gap < tol and dual_gap < tol:
+            break
+    moved = 0.0
+    for k in range(count):
+        moved += (value[k] - room[initial, k]) ** 2
+    return n_iter, primal_gap, dual_gap, np.sqrt(moved / norm)
+
+
+def solve_block(
+    gram: np.ndarray,
+    cross: np.ndarray,
+    value: np.ndarray,
+    dual: np.ndarray,
+    per_row: bool,
+    max_iter: int,
+    tol: float,
+) -> tuple[int, float, float, float]:
     """Run ADMM (eq. 8) on one block in place; return (iterations, primal gap, dual gap, moved).
 
     `cross`, `value` and `dual` have shape (rank, size). With `per_row` each row is a simplex (a
     factor, transposed); otherwise the only column is one (the weights). `moved` is how far the
     value went in all, relative to its norm.
     """
-    rank, size = value.shape
-    rho = 0.0
-    for f in range(rank):
-        rho += gram[f, f] / rank
-    if rho <= 0.0:  # no weight on any component: every feasible value is optimal
-        return 0, 0.0, 0.0, 0.0
-    initial = value.copy()
-    solve = inverse_of_shifted(gram, rho)
-    target = np.empty((rank, size))
-    free = np.empty((rank, size))
-    previous = np.empty((rank, size))
-    scratch = np.empty(max(rank, size))
-    primal_gap = dual_gap = 0.0
-    norm = 1.0
-    n_iter = 0
-    while n_iter < max_iter:
-        n_iter += 1
-        for f in range(rank):
-            for i in range(size):
-                target[f, i] = cross[f, i] + rho * (value[f, i] + dual[f, i])
-        np.dot(solve, target, free)
-        for f in range(rank):
-            for i in range(size):
-                previous[f, i] = value[f, i]
-                value[f, i] = free[f, i] - dual[f, i]
-        if per_row:
-            for f in range(rank):
-                project_simplex(value[f], scratch)
-        else:
-            project_simplex(value.reshape(-1), scratch)
-        primal = change = norm = 0.0
-        for f in range(rank):
-            for i in range(size):
-                gap = value[f, i] - free[f, i]
-                dual[f, i] += gap
-                primal += gap * gap
-                move = value[f, i] - previous[f, i]
-                change += move * move
-                norm += value[f, i] * value[f, i]
-        primal_gap = np.sqrt(primal / norm)
-        dual_gap = np.sqrt(change / norm)
-        if max(primal_gap, dual_gap) < tol:
-            break
-    moved = 0.0
-    for f in range(rank):
-        for i in range(size):
-            moved += (value[f, i] - initial[f, i]) ** 2
-    return n_iter, primal_gap, dual_gap, np.sqrt(moved / norm)
+    room = np.empty((3, value.size))
+    return _solve_block(
+        gemm_address(), gram, cross.reshape(-1), value.reshape(-1), dual.reshape(-1),
+        value.shape[1] if per_row else len(value), max_iter, tol,
+        np.empty((len(gram) + 1, len(gram))), room,
+    )  # fmt: skip

@@ -85,12 +85,22 @@ class Stacks:
 
 
 class Expectation(Stacks):
-    """The E-step of some rows for models of one rank, with its working memory."""
+    """The E-step of some rows for models of one rank, with its working memory.
 
-    def __init__(self, rows: Weighted, rank: int, chunk_bytes: int = CHUNK_BYTES) -> None:
+    It takes `panel` components at a time, by default as many as are fastest. Each number is
+    compiled on its own, so what is computed but once does better with one that is common.
+    """
+
+    def __init__(
+        self,
+        rows: Weighted,
+        rank: int,
+        chunk_bytes: int = CHUNK_BYTES,
+        panel: int | None = None,
+    ) -> None:
         super().__init__(rows.domain, rank)
         self.rows = rows
-        self._lanes = lanes_of(panel_width(rank))
+        self._lanes = lanes_of(panel or panel_width(rank))
         combined = 0 if rows.combinations is None else rows.combinations.n_combinations
         size = 8 * (max(self.n_levels, combined) + 1) * self.width
         n_chunks = min(len(rows) // CHUNK_ROWS, MAX_CHUNKS, chunk_bytes // size)

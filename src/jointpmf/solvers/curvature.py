@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -39,10 +40,13 @@ class Curvature:
     def at(self, point: Point) -> CurvatureAtPoint:
         """Return JᵀJ at a point, formed only if it is asked for."""
         n_all, rank = len(self.domain), len(point.weights)
-        grams = np.empty((n_all, rank, rank))
-        kernels.factor_grams(point.factors, self.domain.offsets, 0, n_all, grams)
-        pairs, whole = kernels.pair_grams(grams, self._subsets, self._ptr, self._weights)
-        return CurvatureAtPoint(point, self.domain.offsets, pairs, whole)
+        grams = factor_grams(point.factors, self.domain.offsets)
+        sums = np.zeros((n_all + 1, n_all + 1, rank, rank))
+        product = np.empty((rank, rank))
+        kernels.add_pair_grams(grams, self._subsets, self._ptr, self._weights, product, sums)
+        pairs, (i, j) = sums[:-1, :-1], np.triu_indices(n_all, 1)
+        pairs[j, i] = pairs[i, j]
+        return CurvatureAtPoint(point, self.domain.offsets, pairs, sums[-1, -1])
 
     def matrix(self, point: Point) -> np.ndarray:
         """Return JᵀJ at a point, eq. 14."""
@@ -59,25 +63,80 @@ class CurvatureAtPoint:
     whole: np.ndarray
 
     def matrix(self) -> np.ndarray:
-        """Return JᵀJ."""
-        return kernels.gauss_newton_matrix(
-            self.point.weights, self.point.factors, self.offsets, self.pairs, self.whole
-        )
+        """Return JᵀJ over the weights and then the rows of the factors, eq. 14."""
+        weights, factors = self.point.weights, self.point.factors
+        rank, n_levels = len(weights), len(factors)
+        matrix = np.zeros((rank + factors.size, rank + factors.size))
+        matrix[:rank, :rank] = self.whole
+        of_factors = matrix[rank:, rank:].reshape(n_levels, rank, n_levels, rank)
+        with_weights = matrix[rank:, :rank].reshape(n_levels, rank, rank)
+        sizes, squares = np.diff(self.offsets), np.outer(weights, weights)
+        for pairs, own, (begin, end) in zip(
+            self.pairs, self.others, pairwise(self.offsets), strict=True
+        ):
+            mine, levels = factors[begin:end], np.arange(begin, end)
+            others = np.repeat(squares * pairs, sizes, axis=0) * factors[:, :, None]
+            np.multiply(
+                mine[:, None, None, :], others.transpose(1, 0, 2), out=of_factors[begin:end]
+            )
+            of_factors[begin:end, :, begin:end] = 0.0
+            of_factors[levels, :, levels] = squares * own
+            with_weights[begin:end] = mine[:, None, :] * (weights[:, None] * own)
+        matrix[:rank, rank:] = matrix[rank:, :rank].T
+        return matrix
 
     def times(self, vector: np.ndarray) -> np.ndarray:
         """Return JᵀJ times a vector, without forming JᵀJ."""
-        return kernels.gauss_newton_product(
-            self.point.weights, self.point.factors, self.offsets, self.pairs, self.whole, vector
-        )
+        rank, own = len(self.point.weights), self.others
+        changes = factor_changes(self.point, vector[rank:], self.offsets)
+        moved = np.einsum("ijfg,jfg->ifg", self.pairs, changes) - own * changes
+        whole = np.einsum("nfg,ngf->gf", own, changes)
+        return product_of(self.point, vector, self.offsets, (self.whole, own), (whole, moved))
+
+    @cached_property
+    def others(self) -> np.ndarray:
+        """The Gram products of each variable's subsets, without it."""
+        return np.ascontiguousarray(np.einsum("nnfg->nfg", self.pairs))
 
     def own_blocks(self) -> OwnBlocks:
         """Return its blocks on the diagonal."""
-        others = np.einsum("nnfg->nfg", self.pairs)
-        return OwnBlocks(self.point.weights, self.whole, others, self.offsets)
+        return OwnBlocks(self.point.weights, self.whole, self.others, self.offsets)
 
     def trace(self) -> float:
         """Return the trace of JᵀJ."""
         return self.own_blocks().trace()
+
+
+def factor_grams(factors: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return the Gram matrix of each variable's factor."""
+    return np.array([factors[a:b].T @ factors[a:b] for a, b in pairwise(offsets)])
+
+
+def factor_changes(point: Point, change: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return each variable's factor, transposed, times its change; all changes are one vector."""
+    rank = len(point.weights)
+    out = np.empty((len(offsets) - 1, rank, rank))
+    kernels.set_cross_grams(point.factors, change.reshape(-1, rank), offsets, out)
+    return out
+
+
+def product_of(
+    point: Point,
+    vector: np.ndarray,
+    offsets: np.ndarray,
+    still: tuple[np.ndarray, np.ndarray],
+    moved: tuple[np.ndarray, np.ndarray],
+) -> np.ndarray:
+    """Return JᵀJ times a vector, from sums of Gram products and from how the change moves them.
+
+    Both are pairs: of all variables, and of all but one, for each.
+    """
+    weights, factors = vector[: len(point.weights)], np.empty_like(point.factors)
+    change = vector[len(weights) :].reshape(factors.shape)
+    kernels.set_factor_product(
+        point.weights, point.factors, weights, change, offsets, still[1], moved[1], factors
+    )
+    return np.concatenate([still[0] @ weights + moved[0] @ point.weights, factors.ravel()])
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jointpmf.compiled import grams as kernels
 from jointpmf.compiled.cells import n_observed
 from jointpmf.compiled.symmetric import padded
 from jointpmf.data.codes import Codes
@@ -28,7 +27,7 @@ from jointpmf.marginals.counting import count_tables
 from jointpmf.marginals.tables import SparseTable, Table, TableLimits
 from jointpmf.rows.distinct import distinct_codes
 from jointpmf.rows.table import ColumnRows
-from jointpmf.solvers.curvature import OwnBlocks
+from jointpmf.solvers.curvature import OwnBlocks, factor_changes, product_of
 from jointpmf.solvers.least_squares import Block
 from jointpmf.solvers.patterns import PatternCurvature, Patterns, PatternSums
 from jointpmf.solvers.symmetric import SymmetricSums
@@ -177,10 +176,7 @@ class ImplicitLeastSquares:
 
     def factor_grams(self, point: Point) -> np.ndarray:
         """Return the Gram matrix of each factor."""
-        n_all = len(self.domain)
-        grams = np.empty((n_all, self.rank, self.rank))
-        kernels.factor_grams(point.factors, self.domain.offsets, 0, n_all, grams)
-        return grams
+        return factor_changes(point, point.factors, self.domain.offsets)
 
     def _blocks(self, begin: int, end: int, weights: np.ndarray) -> Iterator[Block]:
         offsets = self.domain.offsets
@@ -255,14 +251,9 @@ class ImplicitCurvature:
     def times(self, vector: np.ndarray) -> np.ndarray:
         """Return JᵀJ times a vector, without forming JᵀJ."""
         point, offsets = self.point, self.offsets
-        rank = len(point.weights)
-        weights, factors = vector[:rank], vector[rank:].reshape(point.factors.shape)
-        changes = kernels.cross_grams(point.factors, factors, offsets)
+        changes = factor_changes(point, vector[len(point.weights) :], offsets)
         moved, whole = self.sums.moved(changes / self.unit)
-        out = kernels.implicit_product(
-            point.weights, point.factors, weights, factors, offsets, self.others, moved
-        )
-        return np.concatenate([self.whole @ weights + whole @ point.weights, out.ravel()])
+        return product_of(point, vector, offsets, (self.whole, self.others), (whole, moved))
 
     def own_blocks(self) -> OwnBlocks:
         """Return its blocks on the diagonal."""

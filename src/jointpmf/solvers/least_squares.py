@@ -23,10 +23,11 @@ import numpy as np
 
 from jointpmf.compiled import grams
 from jointpmf.compiled import least_squares as kernels
+from jointpmf.compiled.blas import gemm_address
 from jointpmf.compiled.panels import aligned_zeros, padded_width, panels
 from jointpmf.errors import JointPMFError, float_array, listing
 from jointpmf.marginals.tables import CompressedRows, SparseTable, Table, matrix_shape
-from jointpmf.solvers.curvature import Curvature, CurvatureAtPoint
+from jointpmf.solvers.curvature import Curvature, CurvatureAtPoint, factor_grams
 from jointpmf.threads import run_all
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class _Groups:
         # by last variable first: all heads below a tail are then neighbours
         self.members = sorted(groups, key=lambda group: group[::-1])
         self.id_of = {group: g for g, group in enumerate(self.members)}
+        self.lengths = {len(group) for group in self.members}
         self.all = np.arange(len(self.members))
         self.layout = (
             np.array([n for group in self.members for n in group], np.int64),
@@ -158,6 +160,8 @@ class CoupledLeastSquares:
         """Return all tables as matrices, in the order in which a sweep needs their tails."""
         pieces = []
         for subset, table, weight in zip(subsets, tables, self.marginal_weights, strict=True):
+            if not weight:
+                continue
             half = len(subset) // 2
             rows = self._heads.rows(self._heads.id_of[subset[:half]])
             tail = self._tails.id_of[subset[half:]]
@@ -169,7 +173,7 @@ class CoupledLeastSquares:
         return sorted(pieces, key=lambda p: (p.first_of_tail, p.tail, p.rows.start))
 
     def _stack_small(self, pieces: list[_Piece]) -> None:
-        """Copy small tables into one stack; neighbours with one tail make one run of it."""
+        """Copy small tables, weighted, into a stack; neighbours with one tail are a run of it."""
         runs: list[list[_Piece]] = []
         for piece in pieces:
             last = runs[-1][-1] if runs else None
@@ -178,9 +182,10 @@ class CoupledLeastSquares:
             else:
                 runs.append([piece])
         heights = [run[-1].rows.stop - run[0].rows.start for run in runs]
+        n_cells = [sum(p.n_entries for p in run) for run in runs]
         self._stack = (
-            np.concatenate([np.empty(0)] + [p.matrix.reshape(-1) for p in pieces]),  # type: ignore[union-attr]
-            _cumulative([sum(p.n_entries for p in run) for run in runs]),
+            np.concatenate([np.empty(0)] + [p.weight * p.matrix.reshape(-1) for p in pieces]),  # type: ignore[union-attr]
+            _cumulative(n_cells),
             np.array([run[0].rows.start for run in runs], np.int64),
             np.array([run[-1].rows.stop for run in runs], np.int64),
             np.array([run[0].tail for run in runs], np.int64),
@@ -188,6 +193,8 @@ class CoupledLeastSquares:
             np.repeat([p.weight for p in pieces], [p.rows.stop - p.rows.start for p in pieces]),
         )
         firsts = [run[0].first_of_tail for run in runs]
+        rows, cells = max(heights, default=0), max(n_cells, default=0)
+        self._room_of_run = np.empty(rows * self.rank), np.empty(cells)
         self._runs_until = np.searchsorted(firsts, np.arange(len(self.domain) + 1))
 
     def _share_large(self, pieces: list[_Piece]) -> None:
@@ -230,6 +237,7 @@ class CoupledLeastSquares:
         self._tail_sums = [aligned_zeros(self._tails.n_cells, width) for _ in range(n_chunks)]
         self._column_parts = panels(width)
         self._ones = np.ones(self.rank)
+        self._room_of_gram = np.empty((self.rank, self.rank))
         self._is_current = False
 
     def sweep(self, point: Point) -> Iterator[Block]:
@@ -247,9 +255,10 @@ class CoupledLeastSquares:
         for n in range(len(self.domain)):
             self._contract_heads(n)
             rows = slice(int(offsets[n]), int(offsets[n + 1]))
-            yield Block(rows, self._factor_gram(n, point), self._factor_cross(n, point))
+            gram = self._gram(self._subsets_with[n], n, point.weights)
+            yield Block(rows, gram, self._factor_cross(n, point))
             self._factors[rows, : self.rank] = point.factors[rows]
-            grams.factor_grams(self._factors, offsets, n, n + 1, self._grams)
+            self._grams[n] = point.factors[rows].T @ point.factors[rows]
             self._join(self._heads, self._heads_ending[n], self._head_joint)
         self._join(self._tails, self._tails.all, self._tail_joint)
         self._is_current = True
@@ -269,8 +278,7 @@ class CoupledLeastSquares:
         if self._is_current and np.array_equal(self._factors[:, : self.rank], point.factors):
             return  # a sweep ends with everything it needs to begin again
         self._factors[:, : self.rank] = point.factors
-        n_all = len(self.domain)
-        grams.factor_grams(self._factors, self.domain.offsets, 0, n_all, self._grams)
+        self._grams[:] = factor_grams(point.factors, self.domain.offsets)
         self._join(self._heads, self._heads.all, self._head_joint)
         self._join(self._tails, self._tails.all, self._tail_joint)
         self._is_current = True
@@ -284,7 +292,7 @@ class CoupledLeastSquares:
         total = self._head_sums[0]
         for sums in self._head_sums[1:]:
             total += sums
-        kernels.stack_times(self._stack, self._tails.layout, self._tail_joint, total)
+        self._add_stack(0, len(self._stack[4]), self._tail_joint, total, is_transposed=False)
 
     def _contract_tails_of(self, chunk: int) -> None:
         sums = self._head_sums[chunk]
@@ -304,9 +312,15 @@ class CoupledLeastSquares:
             for t in self._tails_starting[n]:
                 for sums in self._tail_sums[1:]:
                     total[self._tails.rows(t)] += sums[self._tails.rows(t)]
-        begin, end = self._runs_until[n], self._runs_until[n + 1]
-        kernels.stack_transposed_times(
-            self._stack, begin, end, self._tails.layout, self._head_joint, total
+        begin, end = int(self._runs_until[n]), int(self._runs_until[n + 1])
+        self._add_stack(begin, end, self._head_joint, total, is_transposed=True)
+
+    def _add_stack(
+        self, begin: int, end: int, joint: np.ndarray, out: np.ndarray, *, is_transposed: bool
+    ) -> None:
+        layout = self._tails.layout
+        kernels.stack_times(
+            gemm_address(), self._stack, begin, end, layout, joint, out, is_transposed
         )
 
     def _contract_heads_of(self, n: int, chunk: int) -> None:
@@ -326,29 +340,34 @@ class CoupledLeastSquares:
             kernels.add_sparse_product(*entries, scale, joint, out, first, lanes)
 
     def _gram(self, chosen: np.ndarray, skip: int, scale: np.ndarray) -> np.ndarray:
-        return grams.subset_gram(
-            self._grams, self._subsets, self._subset_ptr, self.marginal_weights, chosen, skip, scale
-        )
-
-    def _factor_gram(self, n: int, point: Point) -> np.ndarray:
-        return self._gram(self._subsets_with[n], n, point.weights)
+        out = np.empty((self.rank, self.rank))
+        grams.subset_gram(
+            self._grams, self._subsets, self._subset_ptr, self.marginal_weights, chosen, skip,
+            scale, self._room_of_gram, out,
+        )  # fmt: skip
+        return out
 
     def _factor_cross(self, n: int, point: Point) -> np.ndarray:
-        return kernels.factor_cross(
-            self._head_sums[0],
-            self._heads.layout,
-            self._heads_with[n],
-            self._tail_sums[0],
-            self._tails.layout,
-            self._tails_with[n],
-            self._factors,
-            self.domain.offsets,
-            n,
-            point.weights,
-        )
+        """Return, of shape (rank, size), what all groups with variable n say of it, eq. 7."""
+        total = np.zeros((self.domain.sizes[n], self._factors.shape[1]))
+        self._contract(self._heads, self._heads_with[n], self._head_sums[0], n, total)
+        self._contract(self._tails, self._tails_with[n], self._tail_sums[0], n, total)
+        return np.multiply(total[:, : self.rank].T, point.weights[:, None], order="C")
+
+    def _contract(
+        self, groups: _Groups, chosen: np.ndarray, sums: np.ndarray, n: int, out: np.ndarray
+    ) -> None:
+        """Add the sums of the chosen groups, with all variables but n summed out."""
+        if groups.lengths == {1}:
+            for g in chosen:
+                out += sums[groups.rows(g)]
+            return
+        contract = kernels.contract_pairs if groups.lengths == {2} else kernels.contract_many
+        contract(sums, groups.layout, chosen, self._factors, self.domain.offsets, n, out)
 
     def _weight_cross(self) -> np.ndarray:
-        return kernels.weight_cross(self._tail_sums[0], self._tail_joint, self.rank)
+        """Return, of shape (rank, 1), the tables against all factors."""
+        return (self._tail_sums[0] * self._tail_joint).sum(axis=0)[: self.rank, None]
 
     def cost(self, point: Point) -> float:
         """Return the objective, from residuals: exact however small it is."""
@@ -360,30 +379,35 @@ class CoupledLeastSquares:
             costs[k] = self._cost_of_piece(large[k], point.weights)
 
         run_all([partial(of_piece, k) for k in range(len(large))])
-        small = kernels.stack_cost(
-            self._stack, self._tails.layout, self._head_joint, self._tail_joint, point.weights
-        )
+        unused = np.empty((0, self._head_joint.shape[1]))
+        small = self._stack_residuals(point.weights, unused, unused)
         return 0.5 * float(costs.sum() + small)
 
     def gradient(self, point: Point) -> tuple[float, np.ndarray]:
         """Return the objective and its gradient, weights first, both from residuals (eq. 16)."""
         self._load(point)
         head_sums, tail_sums = self._head_sums[0], self._tail_sums[0]
-        head_sums[:] = 0.0
-        tail_sums[:] = 0.0
-        cost = kernels.stack_residuals(
-            self._stack, self._tails.layout, self._head_joint, self._tail_joint,
-            point.weights, head_sums, tail_sums,
-        )  # fmt: skip
+        head_sums[:] = tail_sums[:] = 0.0
+        cost = self._stack_residuals(point.weights, head_sums, tail_sums)
         for piece in self._large_pieces:
             cost += self._add_residuals(piece, point.weights)
         parts = [self._weight_cross()[:, 0]]
         parts += [self._factor_cross(n, point).T.ravel() for n in range(len(self.domain))]
         return 0.5 * float(cost), -np.concatenate(parts)
 
+    def _stack_residuals(
+        self, weights: np.ndarray, head_sums: np.ndarray, tail_sums: np.ndarray
+    ) -> float:
+        """Add the small tables' residuals, contracted; return their weighted square."""
+        return kernels.stack_residuals(
+            gemm_address(), self._stack, self._tails.layout, self._head_joint, self._tail_joint,
+            weights, self._room_of_run, head_sums, tail_sums,
+        )  # fmt: skip
+
     def _add_residuals(self, piece: _Piece, weights: np.ndarray) -> float:
         """Add a large table's residuals, contracted, to the sums; return their weighted square."""
-        left = self._head_joint[piece.rows] * _padded(weights, self._head_joint.shape[1])
+        left = np.zeros_like(self._head_joint[piece.rows])
+        left[:, : self.rank] = self._head_joint[piece.rows, : self.rank] * weights
         right = self._tail_joint[piece.tail_rows]
         heads, tails = self._head_sums[0][piece.rows], self._tail_sums[0][piece.tail_rows]
         if isinstance(piece.matrix, SparseTable):
@@ -453,10 +477,6 @@ def _add_product(joint: np.ndarray, weight: float, matrix: np.ndarray, out: np.n
     """Add weight · matrixᵀ joint to `out`."""
     # BLAS needs two thirds of the time where the narrow factor is the left one
     out += np.dot(weight * joint.T, matrix).T
-
-
-def _padded(weights: np.ndarray, width: int) -> np.ndarray:
-    return np.concatenate([weights, np.zeros(width - len(weights))])
 
 
 def _positions_by_key(keys: Sequence[Sequence[int]], n_keys: int) -> list[np.ndarray]:

@@ -183,9 +183,9 @@ class TableCells:
             low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
         return clipped(np.sqrt(low * high))
 
-    def expectation(self, rank: int) -> CellExpectation:
-        """Return the E-step for models of a rank."""
-        return CellExpectation(self, rank)
+    def expectation(self, rank: int, panel: int | None = None) -> CellExpectation:
+        """Return the E-step for models of a rank; `panel` as of `Expectation`."""
+        return CellExpectation(self, rank, panel)
 
     @cached_property
     def marginal(self) -> np.ndarray:
@@ -203,16 +203,17 @@ class TableCells:
 class CellExpectation(Stacks):
     """The E-step of the cells of tables for models of one rank."""
 
-    def __init__(self, cells: TableCells, rank: int) -> None:
+    def __init__(self, cells: TableCells, rank: int, panel: int | None = None) -> None:
         super().__init__(cells.domain, rank)
         self.cells = cells
-        self._known = Expectation(cells.known, rank)
+        self._known = Expectation(cells.known, rank, panel=panel)
         domain = cells.stacked_domain
         self._hidden, self._noisy = (
-            Expectation(_rows(domain, some.places, some.weights), rank)
+            Expectation(_rows(domain, some.places, some.weights), rank, panel=panel)
             for some in (cells.hidden, cells.noisy)
         )
-        self._bases = Expectation(_rows(domain, cells.bases, np.zeros(len(cells.bases))), rank)
+        bases = _rows(domain, cells.bases, np.zeros(len(cells.bases)))
+        self._bases = Expectation(bases, rank, panel=panel)
 
     def counts(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
         """Return how often each level is expected with each component, and Σ log-likelihood."""
