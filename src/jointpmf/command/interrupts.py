@@ -32,8 +32,3 @@ def uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def ignore_interrupts() -> None:
-    """Let a process end without Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

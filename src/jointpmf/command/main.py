@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
@@ -16,7 +17,6 @@ import typer
 
 from jointpmf.command import asking, checking, fitting, pages, planning, population
 from jointpmf.command.console import complain, open_streams, warn
-from jointpmf.command.interrupts import ignore_interrupts
 from jointpmf.errors import JointPMFError
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if code == INTERRUPTED:
         complain("interrupted before there was anything to write")
     if is_process:  # nothing is left to interrupt, and Python would show where in its end it was
-        ignore_interrupts()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     raise SystemExit(code or 0)
 
 

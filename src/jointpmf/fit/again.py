@@ -16,12 +16,12 @@ from jointpmf.fit.starts import lifted
 from jointpmf.fit.subsets import coupled_problem
 from jointpmf.fit.traits import traits_again
 from jointpmf.point import Point
-from jointpmf.rows.source import Source
 from jointpmf.solvers.loop import Loop
 
 if TYPE_CHECKING:
     from jointpmf.fit.solution import Solution
     from jointpmf.pmf import JointPMF
+    from jointpmf.rows.source import Source
 
 _SETTLED = 1e-4
 """Nats of all rows together whose improvement ends a replicate: a standard error is half a nat."""
