@@ -761,7 +761,7 @@ MANY = jp.Domain([jp.Variable(f"{n} {'m' * 79}", (0, 1)) for n in range(20)])
     ("a path of text", lambda: PMF.save(b"bytes"), "named by a path, not by b'bytes'"),
     ("no path", lambda: PMF.save(None), "named by a path, not by None"),
     ("a number for a path", lambda: PMF.save(1), "named by a path, not by 1"),
-    ("a null character", lambda: PMF.save("a\0b"), r"named by a path, not by 'a.x00b'"),
+    ("a null character", lambda: PMF.save("a\0b"), r"without null characters, not 'a.x00b'"),
     ("a fit to a device", lambda: jp.fit_rows("/dev/zero", 1), "it is a device, not a file"),
 )
 def test_a_sentence_stays_short_and_on_its_line_whatever_the_names(call, message):

@@ -56,8 +56,10 @@ def checked_path(path: Any, what: str = "a file to write to") -> str:
         os.fsencode(text)  # not of half a character
     except (TypeError, UnicodeEncodeError):
         text = None
-    if not isinstance(text, str) or "\0" in text:
+    if not isinstance(text, str):
         raise JointPMFError(f"{what} is named by a path, not by {shown(path)}")
+    if "\0" in text:
+        raise JointPMFError(f"{what} is named by a path without null characters, not {shown(path)}")
     return text
 
 

@@ -143,7 +143,7 @@ def checked_trait_models(given: Any, domain: Domain, rank: int) -> tuple[TraitMo
     >>> checked_trait_models((), Domain.of_sizes([2]), rank=3)
     ()
     """
-    models = tuple(items_of(given, "trait_models must be a list"))
+    models = tuple(items_of(given, "trait_models must be TraitModels in a list"))
     if not all(hasattr(model, "space") and hasattr(model, "scores") for model in models):
         raise JointPMFError(f"trait_models must be TraitModels, not {shown(given)}")
     if any(model.domain != domain for model in models):

@@ -20,7 +20,7 @@ import hypothesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fuzz import commands, files, kills, stops, tables
+from fuzz import commands, files, kills, stops, tables, workers
 
 TARGETS = {
     "files": (files.attack, 200),
@@ -28,8 +28,12 @@ TARGETS = {
     "commands": (commands.attack, 40),
     "stops": (stops.attack, 10),
     "kills": (kills.attack, 1),
+    "workers": (workers.attack, 1),
 }
 """What is attacked, and how many cases a round of it has: a round takes some seconds."""
+
+BY_NAME = {"executors": (workers.kill_executor, 1)}
+"""What is attacked only if it is asked for: Spark needs Java, and minutes."""
 
 SECONDS, BYTES = 600, 2**34
 """What a case may take at most, and of how much memory addresses the process may have."""
@@ -37,7 +41,7 @@ SECONDS, BYTES = 600, 2**34
 
 def attacked(target, seed, n_cases=None):
     """Attack a target; raise what a case ends with that should not have."""
-    attack, usual = TARGETS[target]
+    attack, usual = (TARGETS | BY_NAME)[target]
     count = usual if n_cases is None else n_cases
 
     @hypothesis.seed(seed)
@@ -86,9 +90,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=None, help="one round with this seed")
-    parser.add_argument("--target", choices=TARGETS, action="append")
+    parser.add_argument("--target", choices=TARGETS | BY_NAME, action="append")
     asked = parser.parse_args()
-    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+    if "executors" not in (asked.target or ()):  # Java reserves addresses that it does not use
+        resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     begun = said = time.monotonic()
     seed = time.time_ns() % 10**9 if asked.seed is None else asked.seed
     tally, findings = Counter(), []

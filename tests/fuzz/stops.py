@@ -1,6 +1,5 @@
 """Ctrl-C at any moment of small fits of every kind: once there is a model, it is returned."""
 
-import logging
 from functools import cache
 
 import numpy as np
@@ -50,7 +49,6 @@ def _whole(name):
 
 def attack(data):
     """Interrupt a fit anywhere after its first model."""
-    logging.getLogger("jointpmf").setLevel(logging.ERROR)
     name = data.draw(st.sampled_from(sorted(FITS)))
     first, n_calls = _whole(name)
     moment = data.draw(st.integers(first + 1, n_calls - 1))

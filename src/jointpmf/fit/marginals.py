@@ -115,6 +115,7 @@ def fit_marginals(
     _check_loss(marginals, loss, method, search, smoothing, weighting, validation)
     search.check_start(("auto", "algebraic", "random"), marginals.domain, given_rank, "marginals'")
     judge = judge_of_marginals(validation, marginals.domain)
+    table_weights = marginal_weights(marginals, weighting) if by_squares else None
 
     def identity(loop: Loop) -> dict[str, Any]:
         return {
@@ -125,7 +126,7 @@ def fit_marginals(
             "rank": given_rank,
             "method": method,
             "search": search,
-            "weighting": marginal_weights(marginals, weighting) if by_squares else None,
+            "weighting": table_weights,
             "max_iter": loop.max_iter,
             "tol": loop.tol if by_squares else tol,
             "validation": validation is not None and plain_validation(validation, marginals.domain),
@@ -150,8 +151,9 @@ def fit_marginals(
                 found = cell_fit.run(marginals, given_rank, generator)
             return best.concluded(found)
 
-    is_given = by_squares and weighting is not None and not isinstance(weighting, str)
-    told = tuple(map(float, weighting)) if is_given else weighting
+    told = weighting
+    if table_weights is not None and weighting is not None and not isinstance(weighting, str):
+        told = tuple(table_weights.tolist())
     source = FittedTo("marginals", n_marginals=len(marginals), loss=loss, weighting=told)
     return replace(stoppable(fit), source=source, marginals=marginals)
 

@@ -39,7 +39,8 @@ def _check_numbers(setting: Any) -> None:
         given = getattr(setting, each.name)
         if each.type == "int":
             most = each.metadata.get("most", math.inf)
-            given = whole_number(given, each.name, each.metadata.get("least", 1), most)
+            what = each.metadata.get("what", each.name)
+            given = whole_number(given, what, each.metadata.get("least", 1), most)
         elif each.type == "float":
             given = at_least_zero(given, each.name)
         object.__setattr__(setting, each.name, given)
@@ -80,7 +81,7 @@ class Traits:
     '2 traits, 24 waves of pace 0.7, ridge 0.3'
     """
 
-    count: int = field(default=4, metadata={"most": 10**6})
+    count: int = field(default=4, metadata={"what": "the number of traits", "most": 10**6})
     waves: int = field(default=48, metadata={"least": 0, "most": 10**6})
     pace: float = 0.7
     ridge: float = 0.3
