@@ -62,7 +62,8 @@ class _Groups:
         # by last variable first: all heads below a tail are then neighbours
         self.members = sorted(groups, key=lambda group: group[::-1])
         self.id_of = {group: g for g, group in enumerate(self.members)}
-        self.lengths = {len(group) for group in self.members}
+        lengths = {len(group) for group in self.members}
+        self.length = lengths.pop() if len(lengths) == 1 else None  # if all are of one length
         self.all = np.arange(len(self.members))
         self.layout = (
             np.array([n for group in self.members for n in group], np.int64),
@@ -358,12 +359,12 @@ class CoupledLeastSquares:
         self, groups: _Groups, chosen: np.ndarray, sums: np.ndarray, n: int, out: np.ndarray
     ) -> None:
         """Add the sums of the chosen groups, with all variables but n summed out."""
-        if groups.lengths == {1}:
+        if groups.length == 1:
             for g in chosen:
                 out += sums[groups.rows(g)]
-            return
-        contract = kernels.contract_pairs if groups.lengths == {2} else kernels.contract_many
-        contract(sums, groups.layout, chosen, self._factors, self.domain.offsets, n, out)
+        elif len(chosen):
+            contract = kernels.contract_pairs if groups.length == 2 else kernels.contract_many
+            contract(sums, groups.layout, chosen, self._factors, self.domain.offsets, n, out)
 
     def _weight_cross(self) -> np.ndarray:
         """Return, of shape (rank, 1), the tables against all factors."""
