@@ -357,9 +357,8 @@ def rectangle(rows: Any, what: str, dtype: Any = None) -> np.ndarray:
 
     try:
         array = np.asarray(rows, dtype)
-        ragged = array.ndim == 1 and any(
-            isinstance(row, (list, tuple, np.ndarray)) for row in array
-        )
+        may_hold_rows = array.ndim == 1 and array.dtype == object
+        ragged = may_hold_rows and any(isinstance(row, (list, tuple, np.ndarray)) for row in array)
     except ValueError:
         ragged = True
     if ragged:
