@@ -38,3 +38,15 @@ def test_a_checkpoint_that_holds_something_else_is_one_sentence(tmp_path, name, 
     _write(path, {"of": texts["of"]}, arrays | {name: array})
     with pytest.raises(jp.JointPMFError, match=r"damaged|gone on with"):
         files._fit(tmp_path)
+
+
+@pytest.mark.parametrize("seed", [None, "x", "-1"])
+def test_a_checkpoint_without_a_seed_that_is_one_is_one_sentence(tmp_path, seed):
+    for name, content in files._checkpoint().items():
+        (tmp_path / name).write_bytes(content)
+    path = tmp_path / "checkpoint.safetensors"
+    texts, arrays = _read(path)
+    kept = {"fit": texts["fit"]} | ({} if seed is None else {"seed": seed})
+    _write(path, kept, arrays)
+    with pytest.raises(jp.JointPMFError, match="damaged"):
+        files._fit(tmp_path)

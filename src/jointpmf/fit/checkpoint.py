@@ -113,6 +113,7 @@ class SavedFit:
             raise CheckpointError(f"{self._file} is of runs, not of a fit")
         with _undamaged(self._file):
             differences = _differences(json.loads(texts["fit"]), json.loads(_json(asked)))
+            np.random.SeedSequence(int(texts["seed"] or 0))  # without one, the fit has its own
         if differences:
             raise CheckpointError(
                 f"the checkpoint in {self.folder} is of another fit ({differences})"
