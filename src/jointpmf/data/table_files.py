@@ -173,7 +173,7 @@ class TableFile:
         """
         if self.kind == "ndjson":
             return pl.scan_ndjson(source, schema=schema, infer_schema_length=None)
-        options = self._csv_options() | {"schema_overrides": categories}
+        options = self._csv_options() | {"schema_overrides": dict(categories)}
         if not columns or {*columns} - {*categories}:  # to compare each cell with them takes time
             options["null_values"] = list(self.missing)
         # Polars itself leaves quotes inside of a name as they are written, two for one
