@@ -11,10 +11,12 @@ import numpy as np
 from jointpmf.compiled.cells import listed_cells
 from jointpmf.compiled.panels import lanes_of, panel_width
 from jointpmf.compiled.posteriors import (
+    BLOCK_NUMBERS,
     as_panels,
     e_step,
     panels_of,
     predict_step,
+    room_for,
     stack_of,
 )
 from jointpmf.components import COMPONENT, of_own_variable
@@ -25,9 +27,6 @@ from jointpmf.threads import row_blocks, run_all
 if TYPE_CHECKING:
     from jointpmf.data.codes import Codes
     from jointpmf.domain import Domain, Variable
-
-_NUMBERS_AT_ONCE = 2**21
-"""Rows times components that one thread answers at a time."""
 
 
 def likelihood_of(variable: Variable, given: Any) -> np.ndarray:
@@ -161,14 +160,14 @@ class _Posteriors:
 
     def blocks(self) -> list[tuple[int, int]]:
         """Return the ends of rows that are answered at a time: fewer where each takes longer."""
-        return row_blocks(self._codes.n_rows, max(_NUMBERS_AT_ONCE // len(self._weights), 1))
+        return row_blocks(self._codes.n_rows, max(BLOCK_NUMBERS // len(self._weights), 1))
 
     def set_rows(self, begin: int, end: int, posterior: np.ndarray, logs: np.ndarray) -> None:
         """Set the posteriors and the log-probabilities of rows begin:end."""
         no_weights, no_counts = np.empty(0), np.empty((0, 0, 0))
         for own, cells, ptr in self._listed(begin, end):
             e_step(
-                cells, ptr, no_weights, *self._panels,
+                cells, ptr, no_weights, *self._panels, room_for(self._panels.columns),
                 posterior[own], no_counts, logs[own], self._lanes,
             )  # fmt: skip
         posterior[logs == -np.inf] = self._weights
@@ -179,8 +178,9 @@ class _Posteriors:
         """Set what rows begin:end say of the target, and their log-probabilities."""
         for own, cells, ptr in self._listed(begin, end):
             predict_step(
-                cells, ptr, *self._panels, self._answers, predicted[own], logs[own], self._lanes
-            )
+                cells, ptr, *self._panels, room_for(self._panels.columns),
+                self._answers, predicted[own], logs[own], self._lanes,
+            )  # fmt: skip
         predicted[logs == -np.inf] = self._marginal
 
     def _listed(self, begin: int, end: int) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:

@@ -33,6 +33,16 @@ def _add(out, prior, rows, row, scale, first, cells, begin, end, lanes):
 
 
 @compiled
+def _add_rows(out, row, rows, listed, begin, end, lanes):
+    loops.add_rows(out, row, rows, listed, begin, end, lanes)
+
+
+@compiled
+def _dot(left, row, right, other, lanes):
+    return loops.dot_rows(left, row, right, other, lanes)
+
+
+@compiled
 def _symmetric(out, row, factors, first, cells, begin, end, lanes, orders):
     loops.symmetric_row(out, row, factors, first, cells, begin, end, lanes, orders)
 
@@ -128,6 +138,21 @@ def test_add_row(width, prior):
         lambda out, lanes: _add(out, prior, rows, 2, 0.3, 4, problem.cells, 2, 15, lanes),
         problem.numbers(),
     )
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_loops_over_whole_rows(width):
+    generator = np.random.default_rng(width)
+    rows, start = generator.random((10, width)), generator.random((3, width))
+    listed = generator.integers(0, 10, 20).astype(np.uint16)
+    for is_plain in (False, True):
+        out, lanes = start.copy(), lanes_of(width, plain=is_plain)
+        _add_rows(out, 1, rows, listed, 2, 15, lanes)
+        expected = start.copy()
+        for row in listed[2:15]:
+            expected[1] += rows[row]
+        np.testing.assert_array_equal(out, expected)
+        assert _dot(rows, 3, start, 2, lanes) == pytest.approx(rows[3] @ start[2], rel=1e-14)
 
 
 @pytest.mark.parametrize("width", [12])

@@ -8,8 +8,9 @@ import numpy as np
 
 from jointpmf.compiled.jit import compiled
 
-_LISTED_AT_ONCE = 2**17
-"""Cells that are listed at a time, so that they stay near the processor."""
+_LISTED_AT_ONCE, _ROWS_AT_ONCE = 2**17, 2**11
+"""Cells that are listed at a time, so that they stay near the processor; of many variables as many
+rows at least, which make up for it that the model must come near the processor too."""
 
 
 def cell_dtype(n_levels: int) -> type[np.unsignedinteger]:
@@ -30,7 +31,7 @@ def listed_cells(
     Each block's arrays are overwritten by the next.
     """
     n_variables = max(len(columns), 1)
-    step = max(min(_LISTED_AT_ONCE // n_variables, end - begin), 1)
+    step = max(min(max(_LISTED_AT_ONCE // n_variables, _ROWS_AT_ONCE), end - begin), 1)
     cells = np.empty(step * n_variables, cell_dtype(int(offsets[-1])))
     ptr = np.empty(step + 1, np.int64)
     for first in range(begin, end, step):

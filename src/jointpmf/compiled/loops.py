@@ -2,7 +2,7 @@
 
 `lanes` is a tuple whose length is the number of columns that a call works on, from column `first`
 on. Its type chooses the form: whole numbers mean vector registers, booleans mean plain. Arrays are
-C-contiguous, `cells` is unsigned, and no array is written that is also read.
+C-contiguous, `cells` and what is `listed` are unsigned, and no array is written that is also read.
 """
 
 from __future__ import annotations
@@ -61,6 +61,18 @@ def add_row(_, out, prior, rows, row, scale, first, cells, begin, end, lanes):
         "add_row", types.void,
         out, _INDEX, rows, _INDEX, types.float64, _INDEX, cells, _INDEX, _INDEX, lanes,
     )  # fmt: skip
+
+
+@intrinsic
+def add_rows(_, out, row, rows, listed, begin, end, lanes):
+    """Add rows[listed[begin:end]] to out[row], in this order; both have those columns alone."""
+    return _loop("add_rows", types.void, out, _INDEX, rows, listed, _INDEX, _INDEX, lanes)
+
+
+@intrinsic
+def dot_rows(_, left, row, right, other, lanes):
+    """Return the inner product of left[row] and right[other], which have those columns alone."""
+    return _loop("dot_rows", types.float64, left, _INDEX, right, _INDEX, lanes)
 
 
 @intrinsic

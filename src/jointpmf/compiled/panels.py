@@ -11,7 +11,9 @@ import numpy as np
 from jointpmf.compiled.jit import LANES, compiled
 from jointpmf.compiled.loops import (
     add_row,
+    add_rows,
     add_sparse_row,
+    dot_rows,
     exchange_row,
     multiply_long_row,
     multiply_row,
@@ -23,8 +25,9 @@ logger = logging.getLogger("jointpmf")
 MAX_LANES = 32
 """Columns that one pass over a row serves: as many as the registers hold."""
 
-_LONG = 256
-"""Numbers of a row from which on it is padded to whole panels: that is an eighth at most."""
+_LONG, _LONG_PANEL = 256, 16
+"""Numbers of a row from which on it is padded to whole panels, an eighth at most; and how wide
+those of the E-step are: of wider ones fewer levels stay near the processor."""
 
 Lanes = tuple[int, ...]
 
@@ -60,7 +63,7 @@ def panel_width(count: int) -> int:
     12
     """
     if count >= _LONG:
-        return MAX_LANES
+        return _LONG_PANEL
     widths = range(LANES, MAX_LANES + 1, LANES)
     return min(widths, key=lambda width: (-(-count // width) * width, -width))
 
@@ -102,6 +105,8 @@ def _try_all(out, exponents, table, cells, lanes):
     multiply_row(out, 0, table, 1, table, 0, cells, 0, 1, lanes)
     multiply_long_row(out, exponents, 0, table, 1, 0, cells, 0, 1, 1, lanes)
     add_row(out, -1, table, 1, 1.0, 0, cells, 0, 1, lanes)
+    add_rows(out, 0, table, cells, 0, 1, lanes)
+    dot_rows(table, 0, table, 1, lanes)
     symmetric_row(out, 0, table, 0, cells, 0, 1, lanes, (0, 0))
     exchange_row(out, 0, table, table, 0, cells, 0, 1, lanes, (0, 0))
     add_sparse_row(out, 0, table, 0, cells, table[0], 1.0, 0, 1, lanes)

@@ -61,6 +61,23 @@ def add_row(out, prior, rows, row, scale, first, cells, begin, end, lanes):
                 sums[f] += scale * added[f]
 
 
+def add_rows(out, row, rows, listed, begin, end, lanes):
+    """See `loops.add_rows`."""
+    sums = out[row]
+    for c in range(begin, end):
+        added = rows[listed[c]]
+        for f in range(len(lanes)):
+            sums[f] += added[f]
+
+
+def dot_rows(left, row, right, other, lanes):
+    """See `loops.dot_rows`."""
+    total = 0.0
+    for f in range(len(lanes)):
+        total += left[row, f] * right[other, f]
+    return total
+
+
 def symmetric_row(out, row, factors, first, cells, begin, end, lanes, orders):
     """See `loops.symmetric_row`."""
     width, last = factors.shape[1], first + len(lanes)

@@ -3,7 +3,7 @@
 A model is a `stack`: the factors of all variables, one row per level, with the weights as the last
 row; columns are padded with zeros to whole vectors. A row of a table is the list of its observed
 cells, each the position of a level in the stack. Queries and EM go through one loop, `e_step`,
-which reads the stack as `Panels`.
+which reads the stack as `Panels`; EM of many components goes through `e_step_of_many`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jointpmf.compiled.jit import compiled, inner
-from jointpmf.compiled.loops import add_row, multiply_long_row, multiply_row
+from jointpmf.compiled.loops import add_row, add_rows, dot_rows, multiply_long_row, multiply_row
 from jointpmf.compiled.panels import aligned_zeros, padded_width
 
 _SAFE_DIGITS = 250.0
@@ -27,29 +27,24 @@ right as they are: what underflowed is 2⁴⁰⁰ times smaller. Others are mult
 _LIFT = 100
 """Power of two that takes the smallest doubles to where they have all their digits."""
 
-_PIECE = 16
-"""Cells of a row that are multiplied before it is the next row's turn: their levels stay near the
-processor. Any number gives the same bits."""
-
-_LEVELS_AT_ONCE = 64
-"""Levels, at least, that rows are added to before others are: their sums stay near the processor.
-Panels of many more levels are taken in fifths."""
-
-_BLOCK_ROWS, _BLOCK_NUMBERS = 64, 2**21
+_BLOCK_ROWS, BLOCK_NUMBERS = 64, 2**22
 """Rows whose posteriors are held at once; of several panels more rows, but no more numbers than
 these. Any number gives the same bits."""
 
-_NEGLIGIBLE = 2.0**-50
-"""Part of a row's probability that is left out, of a panel or a component. All of a thousand such
-parts are a part of 1e-12."""
+MANY = 256
+"""Components from which on a row's part in a panel is left out where it is negligible, and rows are
+sorted by level; fewer cost little, and stay exact."""
 
-_MANY = 256
-"""Components from which on such parts are left out; fewer cost little, and stay exact."""
+_NEGLIGIBLE = 2.0**-50
+"""Part of a row's probability, in one panel, that is left out. All of a thousand such parts are a
+part of 1e-12."""
 
 _LN2 = np.log(2.0)
 
 _POWERS = np.append(2.0 ** -np.arange(1000), 0.0)
 """Powers of two by which one component may lie behind another; further behind counts as zero."""
+
+_BITS_OF_ONE = np.float64(1.0).view(np.int64)
 
 _IMPOSSIBLE = -(2**62)
 """The exponent of a row that no component explains."""
@@ -66,6 +61,32 @@ class Panels(NamedTuple):
     n_safe: int
     """Cells that can be multiplied without underflow whatever they are. If zero, the largest of a
     row is in (1/2, 1] times two to the power of `_LIFT`."""
+
+
+class Room(NamedTuple):
+    """What is held of the rows of a block. It is made by numpy, which asks for large pages."""
+
+    products: np.ndarray
+    """Of shape (panels, rows, columns of a panel)."""
+    shares: np.ndarray
+    """Their sums, of shape (panels, rows)."""
+    behind: np.ndarray
+    """Powers of two by which a panel of products is to be divided, of the same shape."""
+    totals: np.ndarray
+    """The sums of all panels of a row, so divided."""
+
+
+def room_for(columns: np.ndarray, block: int = 0) -> Room:
+    """Return room for blocks of rows, by default of as many as are fastest.
+
+    Of several panels, rows must make up for it that each comes near the processor.
+    """
+    n_panels, n_levels, wide = columns.shape
+    if block == 0:
+        most = min(n_levels, BLOCK_NUMBERS // (n_panels * wide)) if n_panels > 1 else 0
+        block = max(most, _BLOCK_ROWS)
+    shape = n_panels, block
+    return Room(np.empty((*shape, wide)), np.empty(shape), np.empty(shape, int), np.empty(block))
 
 
 def stack_of(weights: np.ndarray, factors: np.ndarray) -> np.ndarray:
@@ -112,20 +133,23 @@ def set_panels(stack, lift, panels, powers):
 
     Return the smallest positive number in the panels, at most one.
     """
-    wide, least = panels.shape[2], 1.0
+    wide, least, ends = panels.shape[2], 1.0, np.empty(2)
+    # as whole numbers, doubles have the same order, and many are compared at once
+    bits, end_bits = stack.view(np.int64), ends.view(np.int64)
     for i in range(len(stack)):
-        top = 0.0
+        top, low = np.int64(0), _BITS_OF_ONE
         for f in range(stack.shape[1]):
-            top = max(top, stack[i, f])
-        part, power = math.frexp(top)
+            number = bits[i, f]
+            top = max(top, number)
+            low = min(low, number if number > 0 else _BITS_OF_ONE)
+        end_bits[0], end_bits[1] = low, top
+        part, power = math.frexp(ends[1])
         powers[i] = max(power - (part == 0.5), -1000) - lift
         scale = math.ldexp(1.0, -powers[i])
+        least = min(least, ends[0] * scale)
         for p in range(len(panels)):
             for f in range(wide):
-                number = stack[i, p * wide + f] * scale
-                panels[p, i, f] = number
-                if 0.0 < number < least:
-                    least = number
+                panels[p, i, f] = stack[i, p * wide + f] * scale
     return least
 
 
@@ -144,9 +168,7 @@ def set_parts(values, totals, otherwise, offsets, smallest, out):
 
 
 @compiled
-def e_step(
-    cells, ptr, row_weights, columns, powers, n_safe, posterior, counts, logs, lanes, block=0
-):
+def e_step(cells, ptr, row_weights, columns, powers, n_safe, room, posterior, counts, logs, lanes):
     """Set logs[k] to the log-probability of row k, whose cells are ptr[k]:ptr[k + 1].
 
     The model is that of `Panels`. posterior[k] becomes P(component | row k), or zero if the row
@@ -155,81 +177,88 @@ def e_step(
     without panels that is left out.
 
     Components are taken a panel at a time, whose columns stay near the processor while many rows
-    are multiplied. Where there are many, one that has next to nothing of a row is not visited
-    again for it.
+    are multiplied.
     """
-    n_panels, wide = len(columns), len(lanes)
-    block = max(min(block if block > 0 else _rows_of_block(columns), len(logs)), 1)
-    products, behind = np.empty((n_panels, block, wide)), np.empty((n_panels, block), np.int64)
-    shares, totals = np.empty((n_panels, block)), np.empty(block)
-    starts = np.empty(block + 1, np.int64)
+    products, shares, behind, totals = room
+    wide, block = len(lanes), _even(len(logs), len(totals))
     for begin in range(0, len(logs), block):
         size = min(block, len(logs) - begin)
         own, weights = ptr[begin : begin + size + 1], row_weights[begin : begin + size]
         found = logs[begin : begin + size]
-        _explain(
-            products, shares, behind, totals, found, columns, powers, n_safe, cells, own, lanes
-        )
+        _explain(room, found, columns, powers, n_safe, cells, own, lanes)
         if len(posterior) > 0:
-            for p in range(n_panels):
+            for p in range(len(columns)):
                 out = posterior[begin : begin + size, p * wide : (p + 1) * wide]
                 _normalise(products[p], behind[p], totals, out)
         for p in range(len(counts)):
-            of_panel = counts[p], products[p], shares[p], behind[p]
-            _add(*of_panel, totals, _least_part(columns), weights, cells, own, starts, lanes)
+            _weigh(products[p], shares[p], behind[p], totals, 0.0, weights)
+            _add(counts[p], products[p], shares[p], cells, own, lanes)
 
 
 @compiled
-def predict_step(cells, ptr, columns, powers, n_safe, answers, predicted, logs, lanes):
+def e_step_of_many(cells, ptr, row_weights, columns, powers, n_safe, room, counts, logs, lanes):
+    """Do as `e_step` does without posteriors, for panels so many that sorting rows is worth it.
+
+    Rows are sorted by level, which then adds up its own in registers: the same sums in the same
+    order. A panel that has next to nothing of a row is left out for it.
+    """
+    products, shares, behind, totals = room
+    n_sums, block = columns.shape[1], _even(len(logs), len(totals))
+    for begin in range(0, len(logs), block):
+        size = min(block, len(logs) - begin)
+        own, weights = ptr[begin : begin + size + 1], row_weights[begin : begin + size]
+        found = logs[begin : begin + size]
+        _explain(room, found, columns, powers, n_safe, cells, own, lanes)
+        rows, starts = _rows_by_level(cells, own, n_sums)
+        for p in range(len(columns)):
+            n_left = _weigh(products[p], shares[p], behind[p], totals, _NEGLIGIBLE, weights)
+            if 2 * n_left < size:
+                _add(counts[p], products[p], shares[p], cells, own, lanes)
+            else:
+                for i in range(n_sums):
+                    add_rows(counts[p], i, products[p], rows, starts[i], starts[i + 1], lanes)
+
+
+@compiled
+def predict_step(cells, ptr, columns, powers, n_safe, room, answers, predicted, logs, lanes):
     """Set predicted[k] to what components say of a target, by their part of row k; see `e_step`.
 
     `answers` has the form of the columns, with a row for each level of the target. Of a row that
     cannot happen, zeros are predicted.
     """
-    n_panels, wide = len(columns), len(lanes)
-    block = max(min(_rows_of_block(columns), len(logs)), 1)
-    products, behind = np.empty((n_panels, block, wide)), np.empty((n_panels, block), np.int64)
-    shares, totals = np.empty((n_panels, block)), np.empty(block)
-    levels, product = np.arange(predicted.shape[1]).astype(np.uint32), np.empty((1, wide))
-    least = _least_part(columns)
+    products, shares, behind, totals = room
+    n_panels, block = len(columns), _even(len(logs), len(totals))
+    least = _NEGLIGIBLE if n_panels * len(lanes) >= MANY else 0.0
     for begin in range(0, len(logs), block):
         size = min(block, len(logs) - begin)
         own, found = ptr[begin : begin + size + 1], logs[begin : begin + size]
-        _explain(
-            products, shares, behind, totals, found, columns, powers, n_safe, cells, own, lanes
-        )
+        _explain(room, found, columns, powers, n_safe, cells, own, lanes)
+        out = predicted[begin : begin + size]
+        out[:] = 0.0
         for p in range(n_panels):
             for k in range(size):
-                if p == 0:
-                    predicted[begin + k] = 0.0
                 if shares[p, k] > least * totals[k]:
                     scale = _POWERS[behind[p, k]] / totals[k]
-                    for i in range(len(levels)):
-                        said: float = multiply_row(
-                            product, 0, products[p], k, answers[p], 0, levels, i, i + 1, lanes
-                        )
-                        predicted[begin + k, i] += scale * said
+                    for i in range(out.shape[1]):
+                        out[k, i] += scale * dot_rows(products[p], k, answers[p], i, lanes)
 
 
 @inner
-def _explain(products, shares, behind, totals, logs, columns, powers, n_safe, cells, ptr, lanes):
-    """Set what the components make of some rows: products, and sums of them.
-
-    The products of row k in panel p sum to shares[p, k]; they are to be multiplied by two to the
-    power of −behind[p, k], and then all panels sum to totals[k].
-    """
+def _explain(room, logs, columns, powers, n_safe, cells, ptr, lanes):
+    """Set what the components make of some rows: products and sums of them, and logs of those."""
+    products, shares, behind, totals = room
     n_panels, prior = len(columns), columns.shape[1] - 1
     exponents = np.empty((1, len(lanes)), np.int64)
+    totals[:] = 0.0
+    behind[:] = 0
     for p in range(n_panels):
         _multiply(products[p], shares[p], columns[p], cells, ptr, lanes)
+        for k in range(len(logs)):
+            totals[k] += shares[p, k]
     for k in range(len(logs)):
         power = powers[prior]
         for c in range(ptr[k], ptr[k + 1]):
             power += powers[cells[c]]
-        totals[k] = 0.0
-        for p in range(n_panels):
-            totals[k] += shares[p, k]
-            behind[p, k] = 0
         if totals[k] < _LEAST_TOTAL or n_safe == 0:
             for p in range(n_panels):
                 multiply_long_row(
@@ -237,43 +266,28 @@ def _explain(products, shares, behind, totals, logs, columns, powers, n_safe, ce
                     cells, ptr[k], ptr[k + 1], max(n_safe, 1), lanes,
                 )  # fmt: skip
                 shares[p, k], behind[p, k] = _align(products[p, k], exponents[0])
-            totals[k], more = _align(shares[:, k], behind[:, k])
+            sums, aside = shares[:, k].copy(), behind[:, k].copy()
+            totals[k], more = _align(sums, aside)
+            shares[:, k], behind[:, k] = sums, aside
             power += more
         logs[k] = np.log(totals[k]) + _LN2 * power
 
 
 @inner
-def _least_part(columns):
-    """Return the part of a row's probability up to which a panel is left out."""
-    return _NEGLIGIBLE if len(columns) * columns.shape[2] >= _MANY else 0.0
-
-
-@inner
-def _rows_of_block(columns):
-    """Return how many rows make up for it that a panel must come near the processor."""
-    if len(columns) == 1:
-        return _BLOCK_ROWS
-    most = _BLOCK_NUMBERS // (len(columns) * columns.shape[2])
-    return max(min(columns.shape[1], most), _BLOCK_ROWS)
+def _even(n_rows, most):
+    """Return how many rows a block has if none has more than `most`, and all are about alike."""
+    n_blocks = max((n_rows + most - 1) // most, 1)
+    return max((n_rows + n_blocks - 1) // n_blocks, 1)
 
 
 @inner
 def _multiply(products, shares, columns, cells, ptr, lanes):
     """Set the products of rows in one panel, and shares[k] to their sum."""
-    prior, longest = len(columns) - 1, 0
+    prior = len(columns) - 1
     for k in range(len(ptr) - 1):
-        start, stop = ptr[k], ptr[k + 1]
-        longest = max(longest, stop - start)
-        stop = min(stop, start + _PIECE)
-        shares[k] = multiply_row(products, k, columns, prior, columns, 0, cells, start, stop, lanes)
-    for done in range(_PIECE, longest, _PIECE):
-        for k in range(len(ptr) - 1):
-            start, stop = ptr[k] + done, ptr[k + 1]
-            if start < stop and shares[k] > 0.0:
-                stop = min(stop, start + _PIECE)
-                shares[k] = multiply_row(
-                    products, k, products, k, columns, 0, cells, start, stop, lanes
-                )
+        shares[k] = multiply_row(
+            products, k, columns, prior, columns, 0, cells, ptr[k], ptr[k + 1], lanes
+        )
 
 
 @inner
@@ -296,27 +310,52 @@ def _align(products, exponents):
 
 
 @inner
-def _add(sums, products, shares, behind, totals, least, row_weights, cells, ptr, starts, lanes):
-    """Add the posterior of a panel, times the weights of rows, to the rows of their cells.
+def _weigh(products, shares, behind, totals, least, row_weights):
+    """Make products the posteriors of rows times their weights; return how many rows are left.
 
-    Rows of which it has no more than the part `least` are left out. Levels are taken some at a
-    time, whose sums stay near the processor; whichever rows there are, each level is among the
-    same ones, and adds up its rows in order.
+    Rows of which a panel has no more than the part `least` are left out: their shares become zero.
     """
-    prior = len(sums) - 1
+    n_left = 0
+    for k in range(len(row_weights)):
+        if shares[k] > least * totals[k]:
+            scale = row_weights[k] / totals[k] * _POWERS[behind[k]]
+            n_left += 1
+        else:
+            scale, shares[k] = 0.0, 0.0
+        for f in range(products.shape[1]):
+            products[k, f] *= scale
+    return n_left
+
+
+@inner
+def _add(sums, products, shares, cells, ptr, lanes):
+    """Add the products of each row that has a share to the rows of its cells, and to the last."""
     for k in range(len(ptr) - 1):
-        starts[k] = ptr[k]
-    end = 0
-    while end < prior:
-        target, end = prior if end == 0 else -1, end + max(_LEVELS_AT_ONCE, prior // 5)
-        for k in range(len(ptr) - 1):
-            start, stop = starts[k], starts[k]
-            while stop < ptr[k + 1] and cells[stop] < end:
-                stop += 1
-            starts[k] = stop
-            if shares[k] > least * totals[k]:
-                scale = row_weights[k] / totals[k] * _POWERS[behind[k]]
-                add_row(sums, target, products, k, scale, 0, cells, start, stop, lanes)
+        if shares[k] > 0.0:
+            add_row(sums, len(sums) - 1, products, k, 1.0, 0, cells, ptr[k], ptr[k + 1], lanes)
+
+
+@inner
+def _rows_by_level(cells, ptr, n_sums):
+    """Return rows in order of their cells, and where those of each level begin.
+
+    The last of `n_sums` has every row.
+    """
+    n_rows, first = len(ptr) - 1, ptr[0]
+    starts = np.zeros(n_sums + 2, np.int64)
+    for c in range(first, ptr[n_rows]):
+        starts[cells[c] + 2] += 1
+    starts[n_sums + 1] += n_rows
+    for i in range(2, n_sums + 2):
+        starts[i] += starts[i - 1]
+    rows = np.empty(starts[n_sums + 1], np.uint16)
+    for k in range(n_rows):
+        for c in range(ptr[k], ptr[k + 1]):
+            rows[starts[cells[c] + 1]] = k
+            starts[cells[c] + 1] += 1
+        rows[starts[n_sums]] = k
+        starts[n_sums] += 1
+    return rows, starts
 
 
 @inner

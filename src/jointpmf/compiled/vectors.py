@@ -170,6 +170,31 @@ def add_row(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
+def add_rows(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """See `loops.add_rows`."""
+    out, row, rows, listed, begin, end, width = _unpacked(context, builder, signature, args)
+    first, one = ir.Constant(begin.type, 0), ir.Constant(begin.type, 1)
+    places = out.vectors(row, first, width)
+    sums = [cgutils.alloca_once_value(builder, out.load(place)) for place in places]
+    with cgutils.for_range_slice(builder, begin, end, one) as (entry, _):
+        source = rows.vectors(listed.index(entry), first, width)
+        for sum_, pointer in zip(sums, source, strict=True):
+            builder.store(builder.fadd(builder.load(sum_), rows.load(pointer)), sum_)
+    for sum_, place in zip(sums, places, strict=True):
+        out.store(builder.load(sum_), place)
+    return context.get_dummy_value()
+
+
+def dot_rows(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """See `loops.dot_rows`."""
+    left, row, right, other, width = _unpacked(context, builder, signature, args)
+    first, sum_ = ir.Constant(row.type, 0), ir.Constant(_VECTOR, [0.0] * LANES)
+    both = left.vectors(row, first, width), right.vectors(other, first, width)
+    for one, another in zip(*both, strict=True):
+        sum_ = _multiply_add(builder, sum_, left.load(one), right.load(another))
+    return _sum_of_lanes(builder, [sum_])
+
+
 def symmetric_row(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """See `loops.symmetric_row`."""
     out, row, factors, first, cells, begin, end, width, order = _unpacked(

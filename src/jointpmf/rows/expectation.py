@@ -6,18 +6,23 @@ number of threads nor on the size of a block (docs/math.md, eq. 20).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from functools import partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from jointpmf.compiled.panels import aligned_zeros, lanes_of, padded_width, panel_width
 from jointpmf.compiled.posteriors import (
+    MANY,
     Panels,
+    Room,
     e_step,
+    e_step_of_many,
     empty_panels,
     panels_of,
+    room_for,
     stack_of,
     stack_of_panels,
 )
@@ -107,6 +112,7 @@ class Expectation(Stacks):
         self._bounds = np.linspace(0, len(rows), max(n_chunks, 1) + 1).astype(np.int64)
         self._sums = np.empty(len(self._bounds) - 1)
         self._counts: dict[int, list[np.ndarray]] = {}
+        self._rooms: dict[Hashable, Room] = {}
 
     def counts(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
         """Return how often each level is expected with each component, and Σ log-likelihood."""
@@ -129,6 +135,13 @@ class Expectation(Stacks):
             counts += chunk
         return stack_of_panels(counts)
 
+    def _room(self, panels: Panels) -> Room:
+        """Return this thread's room: memory that is new in every pass would slow it down."""
+        key = get_ident(), panels.columns.shape
+        if key not in self._rooms:
+            self._rooms[key] = room_for(panels.columns)
+        return self._rooms[key]
+
     def log_likelihoods(self, stack: np.ndarray) -> np.ndarray:
         """Return the log-likelihood of each distinct row."""
         logs, nothing = np.empty(len(self.rows)), np.empty((0, 0, 0))
@@ -143,8 +156,6 @@ class Expectation(Stacks):
         combinations: Combinations | None,
         logs: np.ndarray | None = None,
     ) -> None:
-        unused = np.empty((0, 0))
-
         def chunk(k: int) -> None:
             counts[k][:] = 0
             begin, end = self._bounds[k], self._bounds[k + 1]
@@ -152,7 +163,11 @@ class Expectation(Stacks):
             for rows, cells, ptr in self.rows.listed(begin, end, combinations):
                 weights = self.rows.weights[rows]
                 found = own[rows.start - begin : rows.stop - begin]
-                e_step(cells, ptr, weights, *panels, unused, counts[k], found, self._lanes)
+                given = cells, ptr, weights, *panels, self._room(panels)
+                if self.rank >= MANY and logs is None:
+                    e_step_of_many(*given, counts[k], found, self._lanes)
+                else:
+                    e_step(*given, np.empty((0, 0)), counts[k], found, self._lanes)
             self._sums[k] = weighted_sum(self.rows.weights[begin:end], own)
 
         run_all([partial(chunk, k) for k in range(len(counts))])
