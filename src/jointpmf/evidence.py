@@ -150,7 +150,7 @@ class _Posteriors:
     ) -> None:
         stack, offsets = stack_of(weights, factors), codes.domain.offsets
         self._codes, self._weights = codes, weights
-        self._lanes = lanes_of(panel_width(len(weights)))
+        self._lanes = lanes_of(panel_width(len(weights), codes.array.size))
         if target is not None:
             own = slice(*offsets[target : target + 2])
             self._marginal = factors[own] @ weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 from functools import cache
 
@@ -29,6 +30,10 @@ _LONG, _LONG_PANEL = 256, 16
 """Numbers of a row from which on it is padded to whole panels, an eighth at most; and how wide
 those of the E-step are: of wider ones fewer levels stay near the processor."""
 
+_FEW = 2**16
+"""Numbers that a pass multiplies, cells times components, up to which it takes a vector at a time:
+to compile a loop of another width takes longer than all that it could save."""
+
 Lanes = tuple[int, ...]
 
 
@@ -54,14 +59,18 @@ def padded_width(count: int) -> int:
     return -(-count // whole) * whole
 
 
-def panel_width(count: int) -> int:
+def panel_width(count: int, n_cells: float = math.inf) -> int:
     """Return how many numbers one pass over a row serves: least padding, then most.
+
+    Of few cells it is one vector, so that their passes share one loop whatever the count.
 
     Examples
     --------
-    >>> panel_width(36)
-    12
+    >>> panel_width(36), panel_width(36, n_cells=1000)
+    (12, 4)
     """
+    if count * n_cells <= _FEW:
+        return LANES
     if count >= _LONG:
         return _LONG_PANEL
     widths = range(LANES, MAX_LANES + 1, LANES)

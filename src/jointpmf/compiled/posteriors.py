@@ -44,7 +44,8 @@ _LN2 = np.log(2.0)
 _POWERS = np.append(2.0 ** -np.arange(1000), 0.0)
 """Powers of two by which one component may lie behind another; further behind counts as zero."""
 
-_BITS_OF_ONE = np.float64(1.0).view(np.int64)
+_BITS_OF_ONE, _FRACTION = np.float64(1.0).view(np.int64), np.int64(2**52 - 1)
+"""One as a whole number; and the bits of a double that are not its exponent."""
 
 _IMPOSSIBLE = -(2**62)
 """The exponent of a row that no component explains."""
@@ -101,9 +102,10 @@ def panels_of(stack: np.ndarray, wide: int) -> Panels:
     """Return a stack as panels of `wide` columns."""
     columns = empty_panels(stack.shape, wide)
     powers = np.empty(len(stack), np.int64)
-    n_safe = safe_cells(set_panels(stack, 0, columns, powers))
+    bits = stack.view(np.int64)
+    n_safe = safe_cells(set_panels(stack, bits, 0, columns, powers))
     if n_safe == 0:
-        set_panels(stack, _LIFT, columns, powers)
+        set_panels(stack, bits, _LIFT, columns, powers)
     return Panels(columns, powers, n_safe)
 
 
@@ -128,25 +130,23 @@ def safe_cells(least: float) -> int:
 
 
 @compiled
-def set_panels(stack, lift, panels, powers):
+def set_panels(stack, bits, lift, panels, powers):
     """Set panels to a stack, and `powers` to the powers of two that its rows lack.
 
-    Return the smallest positive number in the panels, at most one.
+    `bits` is the stack as whole numbers, which have the order of the doubles, so that many are
+    compared at once. Return the smallest positive number in the panels, at most one.
     """
-    wide, least, ends = panels.shape[2], 1.0, np.empty(2)
-    # as whole numbers, doubles have the same order, and many are compared at once
-    bits, end_bits = stack.view(np.int64), ends.view(np.int64)
+    wide, least = panels.shape[2], 1.0
     for i in range(len(stack)):
         top, low = np.int64(0), _BITS_OF_ONE
         for f in range(stack.shape[1]):
             number = bits[i, f]
             top = max(top, number)
             low = min(low, number if number > 0 else _BITS_OF_ONE)
-        end_bits[0], end_bits[1] = low, top
-        part, power = math.frexp(ends[1])
-        powers[i] = max(power - (part == 0.5), -1000) - lift
+        powers[i] = max((top >> 52) - 1022 - ((top & _FRACTION) == 0), -1000) - lift
+        digits = (low & _FRACTION) + (0 if low <= _FRACTION else _FRACTION + 1)
+        least = min(least, math.ldexp(float(digits), max(low >> 52, 1) - 1075 - powers[i]))
         scale = math.ldexp(1.0, -powers[i])
-        least = min(least, ends[0] * scale)
         for p in range(len(panels)):
             for f in range(wide):
                 panels[p, i, f] = stack[i, p * wide + f] * scale
@@ -154,17 +154,28 @@ def set_panels(stack, lift, panels, powers):
 
 
 @compiled
-def set_parts(values, totals, otherwise, offsets, smallest, out):
-    """Set rows offsets[n]:offsets[n + 1] of `out` to parts of totals[n], for every n.
+def set_feasible(values, otherwise, offsets, smallest, out):
+    """Set `out` to a stack whose weights, and whose columns of each variable, sum to one.
 
-    Where a total is zero they become what is in `otherwise`; parts below `smallest` become zero.
+    Rows offsets[n]:offsets[n + 1] of `values` are divided by their sums; where a sum is zero they
+    become what is in `otherwise`, and parts below `smallest` become zero.
     """
-    for n in range(len(totals)):
+    totals = np.empty(out.shape[1])
+    for n in range(len(offsets) - 1):
+        totals[:] = 0.0
         for i in range(offsets[n], offsets[n + 1]):
-            for f in range(out.shape[1]):
-                total = totals[n, f]
-                part = values[i, f] / total if total > 0 else otherwise[i, f]
+            for f in range(len(totals)):
+                totals[f] += values[i, f]
+        for i in range(offsets[n], offsets[n + 1]):
+            for f in range(len(totals)):
+                part = values[i, f] / totals[f] if totals[f] > 0 else otherwise[i, f]
                 out[i, f] = part if part >= smallest else 0.0
+    last, total = len(out) - 1, 0.0
+    for f in range(len(totals)):
+        total += values[last, f]
+    for f in range(len(totals)):
+        part = values[last, f] / total if total > 0 else otherwise[last, f]
+        out[last, f] = part if part >= smallest else 0.0
 
 
 @compiled
@@ -182,17 +193,14 @@ def e_step(cells, ptr, row_weights, columns, powers, n_safe, room, posterior, co
     products, shares, behind, totals = room
     wide, block = len(lanes), _even(len(logs), len(totals))
     for begin in range(0, len(logs), block):
-        size = min(block, len(logs) - begin)
-        own, weights = ptr[begin : begin + size + 1], row_weights[begin : begin + size]
-        found = logs[begin : begin + size]
-        _explain(room, found, columns, powers, n_safe, cells, own, lanes)
+        end = min(begin + block, len(logs))
+        _explain(room, logs, columns, powers, n_safe, cells, ptr, begin, end, lanes)
         if len(posterior) > 0:
             for p in range(len(columns)):
-                out = posterior[begin : begin + size, p * wide : (p + 1) * wide]
-                _normalise(products[p], behind[p], totals, out)
+                _normalise(products[p], behind[p], totals, begin, end, p * wide, posterior)
         for p in range(len(counts)):
-            _weigh(products[p], shares[p], behind[p], totals, 0.0, weights)
-            _add(counts[p], products[p], shares[p], cells, own, lanes)
+            _weigh(products[p], shares[p], behind[p], totals, 0.0, row_weights, begin, end)
+            _add(counts[p], products[p], shares[p], cells, ptr, begin, end, lanes)
 
 
 @compiled
@@ -205,15 +213,15 @@ def e_step_of_many(cells, ptr, row_weights, columns, powers, n_safe, room, count
     products, shares, behind, totals = room
     n_sums, block = columns.shape[1], _even(len(logs), len(totals))
     for begin in range(0, len(logs), block):
-        size = min(block, len(logs) - begin)
-        own, weights = ptr[begin : begin + size + 1], row_weights[begin : begin + size]
-        found = logs[begin : begin + size]
-        _explain(room, found, columns, powers, n_safe, cells, own, lanes)
-        rows, starts = _rows_by_level(cells, own, n_sums)
+        end = min(begin + block, len(logs))
+        _explain(room, logs, columns, powers, n_safe, cells, ptr, begin, end, lanes)
+        rows, starts = _rows_by_level(cells, ptr, begin, end, n_sums)
         for p in range(len(columns)):
-            n_left = _weigh(products[p], shares[p], behind[p], totals, _NEGLIGIBLE, weights)
-            if 2 * n_left < size:
-                _add(counts[p], products[p], shares[p], cells, own, lanes)
+            n_left = _weigh(
+                products[p], shares[p], behind[p], totals, _NEGLIGIBLE, row_weights, begin, end
+            )
+            if 2 * n_left < end - begin:
+                _add(counts[p], products[p], shares[p], cells, ptr, begin, end, lanes)
             else:
                 for i in range(n_sums):
                     add_rows(counts[p], i, products[p], rows, starts[i], starts[i + 1], lanes)
@@ -230,47 +238,47 @@ def predict_step(cells, ptr, columns, powers, n_safe, room, answers, predicted, 
     n_panels, block = len(columns), _even(len(logs), len(totals))
     least = _NEGLIGIBLE if n_panels * len(lanes) >= MANY else 0.0
     for begin in range(0, len(logs), block):
-        size = min(block, len(logs) - begin)
-        own, found = ptr[begin : begin + size + 1], logs[begin : begin + size]
-        _explain(room, found, columns, powers, n_safe, cells, own, lanes)
-        out = predicted[begin : begin + size]
-        out[:] = 0.0
+        end = min(begin + block, len(logs))
+        _explain(room, logs, columns, powers, n_safe, cells, ptr, begin, end, lanes)
         for p in range(n_panels):
-            for k in range(size):
+            for k in range(end - begin):
+                if p == 0:
+                    predicted[begin + k] = 0.0
                 if shares[p, k] > least * totals[k]:
                     scale = _POWERS[behind[p, k]] / totals[k]
-                    for i in range(out.shape[1]):
-                        out[k, i] += scale * dot_rows(products[p], k, answers[p], i, lanes)
+                    for i in range(predicted.shape[1]):
+                        said: float = dot_rows(products[p], k, answers[p], i, lanes)
+                        predicted[begin + k, i] += scale * said
 
 
 @inner
-def _explain(room, logs, columns, powers, n_safe, cells, ptr, lanes):
-    """Set what the components make of some rows: products and sums of them, and logs of those."""
+def _explain(room, logs, columns, powers, n_safe, cells, ptr, begin, end, lanes):
+    """Set what the components make of rows begin:end: products, sums of them, and their logs."""
     products, shares, behind, totals = room
     n_panels, prior = len(columns), columns.shape[1] - 1
     exponents = np.empty((1, len(lanes)), np.int64)
-    totals[:] = 0.0
-    behind[:] = 0
+    sums, aside = np.empty(n_panels), np.empty(n_panels, np.int64)
     for p in range(n_panels):
-        _multiply(products[p], shares[p], columns[p], cells, ptr, lanes)
-        for k in range(len(logs)):
-            totals[k] += shares[p, k]
-    for k in range(len(logs)):
-        power = powers[prior]
-        for c in range(ptr[k], ptr[k + 1]):
+        _multiply(products[p], shares[p], columns[p], cells, ptr, begin, end, lanes)
+        for k in range(end - begin):
+            totals[k] = shares[p, k] + (totals[k] if p > 0 else 0.0)
+            behind[p, k] = 0
+    for k in range(end - begin):
+        power, start, stop = powers[prior], ptr[begin + k], ptr[begin + k + 1]
+        for c in range(start, stop):
             power += powers[cells[c]]
         if totals[k] < _LEAST_TOTAL or n_safe == 0:
             for p in range(n_panels):
                 multiply_long_row(
                     products[p, k : k + 1], exponents, 0, columns[p], prior, 0,
-                    cells, ptr[k], ptr[k + 1], max(n_safe, 1), lanes,
+                    cells, start, stop, max(n_safe, 1), lanes,
                 )  # fmt: skip
-                shares[p, k], behind[p, k] = _align(products[p, k], exponents[0])
-            sums, aside = shares[:, k].copy(), behind[:, k].copy()
+                sums[p], aside[p] = _align(products[p, k], exponents[0])
             totals[k], more = _align(sums, aside)
-            shares[:, k], behind[:, k] = sums, aside
+            for p in range(n_panels):
+                shares[p, k], behind[p, k] = sums[p], aside[p]
             power += more
-        logs[k] = np.log(totals[k]) + _LN2 * power
+        logs[begin + k] = np.log(totals[k]) + _LN2 * power
 
 
 @inner
@@ -281,13 +289,12 @@ def _even(n_rows, most):
 
 
 @inner
-def _multiply(products, shares, columns, cells, ptr, lanes):
+def _multiply(products, shares, columns, cells, ptr, begin, end, lanes):
     """Set the products of rows in one panel, and shares[k] to their sum."""
     prior = len(columns) - 1
-    for k in range(len(ptr) - 1):
-        shares[k] = multiply_row(
-            products, k, columns, prior, columns, 0, cells, ptr[k], ptr[k + 1], lanes
-        )
+    for k in range(end - begin):
+        start, stop = ptr[begin + k], ptr[begin + k + 1]
+        shares[k] = multiply_row(products, k, columns, prior, columns, 0, cells, start, stop, lanes)
 
 
 @inner
@@ -310,15 +317,15 @@ def _align(products, exponents):
 
 
 @inner
-def _weigh(products, shares, behind, totals, least, row_weights):
+def _weigh(products, shares, behind, totals, least, row_weights, begin, end):
     """Make products the posteriors of rows times their weights; return how many rows are left.
 
     Rows of which a panel has no more than the part `least` are left out: their shares become zero.
     """
     n_left = 0
-    for k in range(len(row_weights)):
+    for k in range(end - begin):
         if shares[k] > least * totals[k]:
-            scale = row_weights[k] / totals[k] * _POWERS[behind[k]]
+            scale = row_weights[begin + k] / totals[k] * _POWERS[behind[k]]
             n_left += 1
         else:
             scale, shares[k] = 0.0, 0.0
@@ -328,29 +335,30 @@ def _weigh(products, shares, behind, totals, least, row_weights):
 
 
 @inner
-def _add(sums, products, shares, cells, ptr, lanes):
+def _add(sums, products, shares, cells, ptr, begin, end, lanes):
     """Add the products of each row that has a share to the rows of its cells, and to the last."""
-    for k in range(len(ptr) - 1):
+    for k in range(end - begin):
         if shares[k] > 0.0:
-            add_row(sums, len(sums) - 1, products, k, 1.0, 0, cells, ptr[k], ptr[k + 1], lanes)
+            start, stop = ptr[begin + k], ptr[begin + k + 1]
+            add_row(sums, len(sums) - 1, products, k, 1.0, 0, cells, start, stop, lanes)
 
 
 @inner
-def _rows_by_level(cells, ptr, n_sums):
-    """Return rows in order of their cells, and where those of each level begin.
+def _rows_by_level(cells, ptr, begin, end, n_sums):
+    """Return rows begin:end in order of their cells, and where those of each level begin.
 
-    The last of `n_sums` has every row.
+    Rows are counted from `begin` on. The last of `n_sums` has every row.
     """
-    n_rows, first = len(ptr) - 1, ptr[0]
+    n_rows = end - begin
     starts = np.zeros(n_sums + 2, np.int64)
-    for c in range(first, ptr[n_rows]):
+    for c in range(ptr[begin], ptr[end]):
         starts[cells[c] + 2] += 1
     starts[n_sums + 1] += n_rows
     for i in range(2, n_sums + 2):
         starts[i] += starts[i - 1]
     rows = np.empty(starts[n_sums + 1], np.uint16)
     for k in range(n_rows):
-        for c in range(ptr[k], ptr[k + 1]):
+        for c in range(ptr[begin + k], ptr[begin + k + 1]):
             rows[starts[cells[c] + 1]] = k
             starts[cells[c] + 1] += 1
         rows[starts[n_sums]] = k
@@ -359,10 +367,11 @@ def _rows_by_level(cells, ptr, n_sums):
 
 
 @inner
-def _normalise(products, behind, totals, posterior):
-    """Set posterior[k] to a panel of products[k] / totals[k], without columns that are padding."""
-    for k in range(len(posterior)):
+def _normalise(products, behind, totals, begin, end, first, posterior):
+    """Set posteriors of rows begin:end to a panel of products / totals, without padding."""
+    wide = min(products.shape[1], posterior.shape[1] - first)
+    for k in range(end - begin):
         scale = _POWERS[behind[k]]
         total = totals[k] if totals[k] > 0.0 else 1.0
-        for f in range(posterior.shape[1]):
-            posterior[k, f] = products[k, f] * scale / total
+        for f in range(wide):
+            posterior[begin + k, first + f] = products[k, f] * scale / total

@@ -105,7 +105,7 @@ class Expectation(Stacks):
     ) -> None:
         super().__init__(rows.domain, rank)
         self.rows = rows
-        self._lanes = lanes_of(panel or panel_width(rank))
+        self._lanes = lanes_of(panel or panel_width(rank, len(rows) * len(rows.domain)))
         combined = 0 if rows.combinations is None else rows.combinations.n_combinations
         size = 8 * (max(self.n_levels, combined) + 1) * self.width
         n_chunks = min(len(rows) // CHUNK_ROWS, MAX_CHUNKS, chunk_bytes // size)
@@ -130,10 +130,10 @@ class Expectation(Stacks):
             self._counts[n_rows] = [empty_panels(shape, len(self._lanes)) for _ in self._sums]
         chunks = self._counts[n_rows]
         self._run(panels, chunks, combinations)
-        counts = chunks[0].copy()
         for chunk in chunks[1:]:
-            counts += chunk
-        return stack_of_panels(counts)
+            chunks[0] += chunk
+        counts = stack_of_panels(chunks[0])
+        return counts.copy() if len(panels.columns) == 1 else counts
 
     def _room(self, panels: Panels) -> Room:
         """Return this thread's room: memory that is new in every pass would slow it down."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jointpmf.compiled.panels import aligned_zeros
-from jointpmf.compiled.posteriors import set_parts
+from jointpmf.compiled.posteriors import set_feasible
 from jointpmf.solvers.loop import Arrays, State
 
 if TYPE_CHECKING:
@@ -146,9 +146,6 @@ class EM:
 
 def feasible_stack(stack: np.ndarray, otherwise: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Return columns and weights that sum to one; where they are all zero, those otherwise."""
-    totals = np.empty((len(offsets), stack.shape[1]))
-    np.add.reduceat(stack[:-1], offsets[:-1], axis=0, out=totals[:-1])
-    totals[-1] = stack[-1].sum()
     out = aligned_zeros(*stack.shape)
-    set_parts(stack, totals, otherwise, np.append(offsets, len(stack)), _SMALLEST, out)
+    set_feasible(stack, otherwise, offsets, _SMALLEST, out)
     return out

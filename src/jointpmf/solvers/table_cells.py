@@ -243,10 +243,11 @@ class CellExpectation(Stacks):
     def _whole(self, stack: np.ndarray) -> np.ndarray:
         """Return a stack in which sums over sets of levels follow the levels."""
         sums = self.cells.sums
+        if not sums.shape[0]:
+            return stack
         whole = aligned_zeros(len(stack) + sums.shape[0], stack.shape[1])
         whole[: self.n_levels], whole[-1] = stack[:-1], stack[-1]
-        if sums.shape[0]:
-            whole[self.n_levels : -1] = sums @ stack[:-1]
+        whole[self.n_levels : -1] = sums @ stack[:-1]
         return whole
 
     def _add_parts(
@@ -278,12 +279,13 @@ class CellExpectation(Stacks):
 
     def _folded(self, counts: np.ndarray, whole: np.ndarray) -> np.ndarray:
         """Return counts of levels: those of a set go to its levels in proportion to these."""
+        if not self.cells.sums.shape[0]:
+            return counts
         out = aligned_zeros(self.n_levels + 1, counts.shape[1])
         out[:-1], out[-1] = counts[: self.n_levels], counts[-1]
-        if self.cells.sums.shape[0]:
-            of_sets, sums = counts[self.n_levels : -1], whole[self.n_levels : -1]
-            ratio = np.divide(of_sets, sums, out=np.zeros_like(sums), where=sums > 0)
-            out[:-1] += (self.cells.sums.T @ ratio) * whole[: self.n_levels]
+        of_sets, sums = counts[self.n_levels : -1], whole[self.n_levels : -1]
+        ratio = np.divide(of_sets, sums, out=np.zeros_like(sums), where=sums > 0)
+        out[:-1] += (self.cells.sums.T @ ratio) * whole[: self.n_levels]
         return out
 
 
