@@ -143,9 +143,11 @@ def set_panels(stack, bits, lift, panels, powers):
             number = bits[i, f]
             top = max(top, number)
             low = min(low, number if number > 0 else _BITS_OF_ONE)
-        powers[i] = max((top >> 52) - 1022 - ((top & _FRACTION) == 0), -1000) - lift
+        power = (top >> 52) - 1022 - ((top & _FRACTION) == 0)
+        powers[i] = max(power, -1000) - lift
         digits = (low & _FRACTION) + (0 if low <= _FRACTION else _FRACTION + 1)
-        least = min(least, math.ldexp(float(digits), max(low >> 52, 1) - 1075 - powers[i]))
+        exponent: int = max(low >> 52, 1)
+        least = min(least, math.ldexp(float(digits), exponent - 1075 - powers[i]))
         scale = math.ldexp(1.0, -powers[i])
         for p in range(len(panels)):
             for f in range(wide):

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from jointpmf.domain import Domain
     from jointpmf.rows.combinations import Combinations
 
-CHUNK_ROWS, MAX_CHUNKS, CHUNK_BYTES = 4096, 32, 2**28
-"""Rows of a chunk at least, how many chunks there are at most, and the memory of their sums."""
+CHUNK_WORK, CELLS_PER_SUM, MAX_CHUNKS, CHUNK_BYTES = 2**19, 16, 32, 2**28
+"""Cells times components of a chunk at least, so that it takes longer than to share it out; its
+cells for each sum that it has; how many chunks there are at most, and the memory of their sums."""
 
 ListedRows = tuple[slice, np.ndarray, np.ndarray]
 """Which rows, their cells one after the other, and where the cells of each row begin and end."""
@@ -105,14 +106,23 @@ class Expectation(Stacks):
     ) -> None:
         super().__init__(rows.domain, rank)
         self.rows = rows
-        self._lanes = lanes_of(panel or panel_width(rank, len(rows) * len(rows.domain)))
-        combined = 0 if rows.combinations is None else rows.combinations.n_combinations
-        size = 8 * (max(self.n_levels, combined) + 1) * self.width
-        n_chunks = min(len(rows) // CHUNK_ROWS, MAX_CHUNKS, chunk_bytes // size)
-        self._bounds = np.linspace(0, len(rows), max(n_chunks, 1) + 1).astype(np.int64)
+        n_cells = len(rows) * len(rows.domain)
+        self._lanes = lanes_of(panel or panel_width(rank, n_cells))
+        n_chunks = self._n_chunks(n_cells, chunk_bytes)
+        self._bounds = np.linspace(0, len(rows), n_chunks + 1).astype(np.int64)
         self._sums = np.empty(len(self._bounds) - 1)
         self._counts: dict[int, list[np.ndarray]] = {}
         self._rooms: dict[Hashable, Room] = {}
+
+    def _n_chunks(self, n_cells: int, n_bytes: int) -> int:
+        """Return into how many chunks rows are divided, whatever the number of threads."""
+        combinations = self.rows.combinations
+        n_combined = 0 if combinations is None else combinations.n_combinations
+        n_sums = max(self.n_levels, n_combined) + 1
+        by_work = n_cells * self.rank // CHUNK_WORK
+        by_sums = n_cells // (CELLS_PER_SUM * n_sums)
+        by_memory = n_bytes // (8 * n_sums * self.width)
+        return max(min(by_work, by_sums, by_memory, MAX_CHUNKS), 1)
 
     def counts(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
         """Return how often each level is expected with each component, and Σ log-likelihood."""

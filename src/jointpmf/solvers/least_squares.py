@@ -368,7 +368,8 @@ class CoupledLeastSquares:
 
     def _weight_cross(self) -> np.ndarray:
         """Return, of shape (rank, 1), the tables against all factors."""
-        return (self._tail_sums[0] * self._tail_joint).sum(axis=0)[: self.rank, None]
+        both = self._tail_sums[0], self._tail_joint
+        return np.einsum("cf,cf->f", *both)[: self.rank, None]
 
     def cost(self, point: Point) -> float:
         """Return the objective, from residuals: exact however small it is."""
