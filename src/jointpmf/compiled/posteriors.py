@@ -145,9 +145,10 @@ def set_panels(stack, bits, lift, panels, powers):
             low = min(low, number if number > 0 else _BITS_OF_ONE)
         power = (top >> 52) - 1022 - ((top & _FRACTION) == 0)
         powers[i] = max(power, -1000) - lift
-        digits = (low & _FRACTION) + (0 if low <= _FRACTION else _FRACTION + 1)
-        exponent: int = max(low >> 52, 1)
-        least = min(least, math.ldexp(float(digits), exponent - 1075 - powers[i]))
+        is_normal = low > _FRACTION
+        digits = (low & _FRACTION) + (_FRACTION + 1 if is_normal else 0)
+        exponent = (low >> 52 if is_normal else 1) - 1075
+        least = min(least, math.ldexp(float(digits), exponent - powers[i]))
         scale = math.ldexp(1.0, -powers[i])
         for p in range(len(panels)):
             for f in range(wide):
