@@ -12,11 +12,11 @@ from jointpmf.compiled.cells import listed_cells
 from jointpmf.compiled.panels import lanes_of, panel_width
 from jointpmf.compiled.posteriors import (
     BLOCK_NUMBERS,
+    Rooms,
     as_panels,
     e_step,
     panels_of,
     predict_step,
-    room_for,
     stack_of,
 )
 from jointpmf.components import COMPONENT, of_own_variable
@@ -156,7 +156,7 @@ class _Posteriors:
             self._marginal = factors[own] @ weights
             self._answers = as_panels(stack[own], len(self._lanes))
             stack[own, : len(weights)] = 1.0  # its cells say nothing
-        self._panels = panels_of(stack, len(self._lanes))
+        self._panels, self._rooms = panels_of(stack, len(self._lanes)), Rooms()
 
     def blocks(self) -> list[tuple[int, int]]:
         """Return the ends of rows that are answered at a time: fewer where each takes longer."""
@@ -167,7 +167,7 @@ class _Posteriors:
         no_weights, no_counts = np.empty(0), np.empty((0, 0, 0))
         for own, cells, ptr in self._listed(begin, end):
             e_step(
-                cells, ptr, no_weights, *self._panels, room_for(self._panels.columns),
+                cells, ptr, no_weights, *self._panels, self._rooms.of(self._panels.columns),
                 posterior[own], no_counts, logs[own], self._lanes,
             )  # fmt: skip
         posterior[logs == -np.inf] = self._weights
@@ -178,7 +178,7 @@ class _Posteriors:
         """Set what rows begin:end say of the target, and their log-probabilities."""
         for own, cells, ptr in self._listed(begin, end):
             predict_step(
-                cells, ptr, *self._panels, room_for(self._panels.columns),
+                cells, ptr, *self._panels, self._rooms.of(self._panels.columns),
                 self._answers, predicted[own], logs[own], self._lanes,
             )  # fmt: skip
         predicted[logs == -np.inf] = self._marginal

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jointpmf.compiled import loops, panels
-from jointpmf.compiled.jit import compiled
+from jointpmf.compiled.jit import LANES, compiled
 from jointpmf.compiled.panels import lanes_of, padded_width, panel_width
 
 WIDTHS = [4, 32]
@@ -38,8 +38,8 @@ def _add_rows(out, row, rows, listed, begin, end, lanes):
 
 
 @compiled
-def _dot(left, row, right, other, lanes):
-    return loops.dot_rows(left, row, right, other, lanes)
+def _add_dots(out, row, left, scale, right, lanes):
+    loops.add_dots(out, row, left, scale, right, lanes)
 
 
 @compiled
@@ -152,7 +152,11 @@ def test_loops_over_whole_rows(width):
         for row in listed[2:15]:
             expected[1] += rows[row]
         np.testing.assert_array_equal(out, expected)
-        assert _dot(rows, 3, start, 2, lanes) == pytest.approx(rows[3] @ start[2], rel=1e-14)
+        out = np.ones((10, 3 * LANES))
+        _add_dots(out, 3, rows, 0.5, start, lanes)
+        sums = out.reshape(10, 3, LANES).sum(axis=2)
+        np.testing.assert_allclose(sums[3], LANES + 0.5 * start @ rows[3], rtol=1e-14)
+        np.testing.assert_array_equal(np.delete(sums, 3, axis=0), LANES)
 
 
 @pytest.mark.parametrize("width", [12])

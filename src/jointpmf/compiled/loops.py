@@ -70,9 +70,12 @@ def add_rows(_, out, row, rows, listed, begin, end, lanes):
 
 
 @intrinsic
-def dot_rows(_, left, row, right, other, lanes):
-    """Return the inner product of left[row] and right[other], which have those columns alone."""
-    return _loop("dot_rows", types.float64, left, _INDEX, right, _INDEX, lanes)
+def add_dots(_, out, row, left, scale, right, lanes):
+    """Add scale · left[row] · right[i] to out[row], for each i; both have those columns alone.
+
+    Each inner product stays a vector, whose numbers sum to it: out[row] has one for each i.
+    """
+    return _loop("add_dots", types.void, out, _INDEX, left, types.float64, right, lanes)
 
 
 @intrinsic

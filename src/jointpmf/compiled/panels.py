@@ -11,10 +11,10 @@ import numpy as np
 
 from jointpmf.compiled.jit import LANES, compiled
 from jointpmf.compiled.loops import (
+    add_dots,
     add_row,
     add_rows,
     add_sparse_row,
-    dot_rows,
     exchange_row,
     multiply_long_row,
     multiply_row,
@@ -115,7 +115,7 @@ def _try_all(out, exponents, table, cells, lanes):
     multiply_long_row(out, exponents, 0, table, 1, 0, cells, 0, 1, 1, lanes)
     add_row(out, -1, table, 1, 1.0, 0, cells, 0, 1, lanes)
     add_rows(out, 0, table, cells, 0, 1, lanes)
-    dot_rows(table, 0, table, 1, lanes)
+    add_dots(out, 0, table, 1.0, table, lanes)
     symmetric_row(out, 0, table, 0, cells, 0, 1, lanes, (0, 0))
     exchange_row(out, 0, table, table, 0, cells, 0, 1, lanes, (0, 0))
     add_sparse_row(out, 0, table, 0, cells, table[0], 1.0, 0, 1, lanes)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import frexp
 
-from jointpmf.compiled.jit import inner
+from jointpmf.compiled.jit import LANES, inner
 
 
 def multiply_row(out, row, start, prior, factors, first, cells, begin, end, lanes):
@@ -70,12 +70,12 @@ def add_rows(out, row, rows, listed, begin, end, lanes):
             sums[f] += added[f]
 
 
-def dot_rows(left, row, right, other, lanes):
-    """See `loops.dot_rows`."""
-    total = 0.0
-    for f in range(len(lanes)):
-        total += left[row, f] * right[other, f]
-    return total
+def add_dots(out, row, left, scale, right, lanes):
+    """See `loops.add_dots`."""
+    sums = out[row]
+    for i in range(len(right)):
+        for f in range(len(lanes)):
+            sums[i * LANES + f % LANES] += scale * left[row, f] * right[i, f]
 
 
 def symmetric_row(out, row, factors, first, cells, begin, end, lanes, orders):

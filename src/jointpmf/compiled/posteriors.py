@@ -9,12 +9,13 @@ which reads the stack as `Panels`; EM of many components goes through `e_step_of
 from __future__ import annotations
 
 import math
+from threading import get_ident
 from typing import NamedTuple
 
 import numpy as np
 
-from jointpmf.compiled.jit import compiled, inner
-from jointpmf.compiled.loops import add_row, add_rows, dot_rows, multiply_long_row, multiply_row
+from jointpmf.compiled.jit import LANES, compiled, inner
+from jointpmf.compiled.loops import add_dots, add_row, add_rows, multiply_long_row, multiply_row
 from jointpmf.compiled.panels import aligned_zeros, padded_width
 
 _SAFE_DIGITS = 250.0
@@ -34,6 +35,10 @@ these. Any number gives the same bits."""
 MANY = 256
 """Components from which on a row's part in a panel is left out where it is negligible, and rows are
 sorted by level; fewer cost little, and stay exact."""
+
+_SORTED_ROWS = 512
+"""Rows that are sorted at a time: while they are added up, they stay near the processor. Any number
+gives the same bits."""
 
 _NEGLIGIBLE = 2.0**-50
 """Part of a row's probability, in one panel, that is left out. All of a thousand such parts are a
@@ -88,6 +93,20 @@ def room_for(columns: np.ndarray, block: int = 0) -> Room:
         block = max(most, _BLOCK_ROWS)
     shape = n_panels, block
     return Room(np.empty((*shape, wide)), np.empty(shape), np.empty(shape, int), np.empty(block))
+
+
+class Rooms:
+    """Room for blocks, kept for each thread that asks: what is new at each call slows it down."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, tuple[int, ...]], Room] = {}
+
+    def of(self, columns: np.ndarray) -> Room:
+        """Return the calling thread's room for blocks of rows."""
+        key = get_ident(), columns.shape
+        if key not in self._made:
+            self._made[key] = room_for(columns)
+        return self._made[key]
 
 
 def stack_of(weights: np.ndarray, factors: np.ndarray) -> np.ndarray:
@@ -202,7 +221,7 @@ def e_step(cells, ptr, row_weights, columns, powers, n_safe, room, posterior, co
             for p in range(len(columns)):
                 _normalise(products[p], behind[p], totals, begin, end, p * wide, posterior)
         for p in range(len(counts)):
-            _weigh(products[p], shares[p], behind[p], totals, 0.0, row_weights, begin, end)
+            _weigh(products[p], shares[p], behind[p], totals, 0.0, row_weights, begin, end, lanes)
             _add(counts[p], products[p], shares[p], cells, ptr, begin, end, lanes)
 
 
@@ -221,13 +240,16 @@ def e_step_of_many(cells, ptr, row_weights, columns, powers, n_safe, room, count
         rows, starts = _rows_by_level(cells, ptr, begin, end, n_sums)
         for p in range(len(columns)):
             n_left = _weigh(
-                products[p], shares[p], behind[p], totals, _NEGLIGIBLE, row_weights, begin, end
-            )
+                products[p], shares[p], behind[p], totals, _NEGLIGIBLE, row_weights, begin, end,
+                lanes,
+            )  # fmt: skip
             if 2 * n_left < end - begin:
                 _add(counts[p], products[p], shares[p], cells, ptr, begin, end, lanes)
             else:
-                for i in range(n_sums):
-                    add_rows(counts[p], i, products[p], rows, starts[i], starts[i + 1], lanes)
+                for own in range(0, len(starts) - 2, n_sums):
+                    for i in range(n_sums):
+                        first, last = starts[own + i], starts[own + i + 1]
+                        add_rows(counts[p], i, products[p], rows, first, last, lanes)
 
 
 @compiled
@@ -243,15 +265,18 @@ def predict_step(cells, ptr, columns, powers, n_safe, room, answers, predicted, 
     for begin in range(0, len(logs), block):
         end = min(begin + block, len(logs))
         _explain(room, logs, columns, powers, n_safe, cells, ptr, begin, end, lanes)
+        said = np.zeros((end - begin, answers.shape[1] * LANES))
         for p in range(n_panels):
             for k in range(end - begin):
-                if p == 0:
-                    predicted[begin + k] = 0.0
                 if shares[p, k] > least * totals[k]:
                     scale = _POWERS[behind[p, k]] / totals[k]
-                    for i in range(predicted.shape[1]):
-                        said: float = dot_rows(products[p], k, answers[p], i, lanes)
-                        predicted[begin + k, i] += scale * said
+                    add_dots(said, k, products[p], scale, answers[p], lanes)
+        for k in range(end - begin):
+            for i in range(answers.shape[1]):
+                total = 0.0
+                for f in range(i * LANES, (i + 1) * LANES):
+                    total += said[k, f]
+                predicted[begin + k, i] = total
 
 
 @inner
@@ -320,7 +345,7 @@ def _align(products, exponents):
 
 
 @inner
-def _weigh(products, shares, behind, totals, least, row_weights, begin, end):
+def _weigh(products, shares, behind, totals, least, row_weights, begin, end, lanes):
     """Make products the posteriors of rows times their weights; return how many rows are left.
 
     Rows of which a panel has no more than the part `least` are left out: their shares become zero.
@@ -332,7 +357,7 @@ def _weigh(products, shares, behind, totals, least, row_weights, begin, end):
             n_left += 1
         else:
             scale, shares[k] = 0.0, 0.0
-        for f in range(products.shape[1]):
+        for f in range(len(lanes)):
             products[k, f] *= scale
     return n_left
 
@@ -350,22 +375,26 @@ def _add(sums, products, shares, cells, ptr, begin, end, lanes):
 def _rows_by_level(cells, ptr, begin, end, n_sums):
     """Return rows begin:end in order of their cells, and where those of each level begin.
 
-    Rows are counted from `begin` on. The last of `n_sums` has every row.
+    Some rows are sorted at a time, so each level begins as often. Rows are counted from `begin`
+    on, and the last of `n_sums` has every row.
     """
     n_rows = end - begin
-    starts = np.zeros(n_sums + 2, np.int64)
-    for c in range(ptr[begin], ptr[end]):
-        starts[cells[c] + 2] += 1
-    starts[n_sums + 1] += n_rows
-    for i in range(2, n_sums + 2):
-        starts[i] += starts[i - 1]
-    rows = np.empty(starts[n_sums + 1], np.uint16)
+    starts = np.zeros((n_rows + _SORTED_ROWS - 1) // _SORTED_ROWS * n_sums + 2, np.int64)
     for k in range(n_rows):
+        own = k // _SORTED_ROWS * n_sums
         for c in range(ptr[begin + k], ptr[begin + k + 1]):
-            rows[starts[cells[c] + 1]] = k
-            starts[cells[c] + 1] += 1
-        rows[starts[n_sums]] = k
-        starts[n_sums] += 1
+            starts[own + cells[c] + 2] += 1
+        starts[own + n_sums + 1] += 1
+    for j in range(2, len(starts)):
+        starts[j] += starts[j - 1]
+    rows = np.empty(starts[-1], np.uint16)
+    for k in range(n_rows):
+        own = k // _SORTED_ROWS * n_sums + 1
+        for c in range(ptr[begin + k], ptr[begin + k + 1]):
+            rows[starts[own + cells[c]]] = k
+            starts[own + cells[c]] += 1
+        rows[starts[own + n_sums - 1]] = k
+        starts[own + n_sums - 1] += 1
     return rows, starts
 
 

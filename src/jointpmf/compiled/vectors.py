@@ -185,14 +185,19 @@ def add_rows(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
-def dot_rows(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """See `loops.dot_rows`."""
-    left, row, right, other, width = _unpacked(context, builder, signature, args)
-    first, sum_ = ir.Constant(row.type, 0), ir.Constant(_VECTOR, [0.0] * LANES)
-    both = left.vectors(row, first, width), right.vectors(other, first, width)
-    for one, another in zip(*both, strict=True):
-        sum_ = _multiply_add(builder, sum_, left.load(one), right.load(another))
-    return _sum_of_lanes(builder, [sum_])
+def add_dots(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """See `loops.add_dots`."""
+    out, row, left, scale, right, width = _unpacked(context, builder, signature, args)
+    first, one = ir.Constant(row.type, 0), ir.Constant(row.type, 1)
+    factor, lanes = _broadcast(builder, scale), ir.Constant(row.type, LANES)
+    scaled = [builder.fmul(factor, left.load(at)) for at in left.vectors(row, first, width)]
+    with cgutils.for_range_slice(builder, first, right.shape[0], one) as (i, _):
+        (place,) = out.vectors(row, builder.mul(i, lanes), LANES)
+        sum_ = out.load(place)
+        for number, at in zip(scaled, right.vectors(i, first, width), strict=True):
+            sum_ = _multiply_add(builder, sum_, number, right.load(at))
+        out.store(sum_, place)
+    return context.get_dummy_value()
 
 
 def symmetric_row(context: Any, builder: Any, signature: Any, args: Any) -> Any:

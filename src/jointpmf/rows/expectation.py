@@ -6,9 +6,8 @@ number of threads nor on the size of a block (docs/math.md, eq. 20).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from threading import get_ident
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -17,12 +16,11 @@ from jointpmf.compiled.panels import aligned_zeros, lanes_of, padded_width, pane
 from jointpmf.compiled.posteriors import (
     MANY,
     Panels,
-    Room,
+    Rooms,
     e_step,
     e_step_of_many,
     empty_panels,
     panels_of,
-    room_for,
     stack_of,
     stack_of_panels,
 )
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
     from jointpmf.domain import Domain
     from jointpmf.rows.combinations import Combinations
 
-CHUNK_WORK, CELLS_PER_SUM, MAX_CHUNKS, CHUNK_BYTES = 2**19, 16, 32, 2**28
+CHUNK_WORK, CELLS_PER_SUM, MAX_CHUNKS, CHUNK_BYTES = 2**19, 256, 32, 2**28
 """Cells times components of a chunk at least, so that it takes longer than to share it out; its
 cells for each sum that it has; how many chunks there are at most, and the memory of their sums."""
 
@@ -112,7 +110,7 @@ class Expectation(Stacks):
         self._bounds = np.linspace(0, len(rows), n_chunks + 1).astype(np.int64)
         self._sums = np.empty(len(self._bounds) - 1)
         self._counts: dict[int, list[np.ndarray]] = {}
-        self._rooms: dict[Hashable, Room] = {}
+        self._rooms = Rooms()
 
     def _n_chunks(self, n_cells: int, n_bytes: int) -> int:
         """Return into how many chunks rows are divided, whatever the number of threads."""
@@ -145,13 +143,6 @@ class Expectation(Stacks):
         counts = stack_of_panels(chunks[0])
         return counts.copy() if len(panels.columns) == 1 else counts
 
-    def _room(self, panels: Panels) -> Room:
-        """Return this thread's room: memory that is new in every pass would slow it down."""
-        key = get_ident(), panels.columns.shape
-        if key not in self._rooms:
-            self._rooms[key] = room_for(panels.columns)
-        return self._rooms[key]
-
     def log_likelihoods(self, stack: np.ndarray) -> np.ndarray:
         """Return the log-likelihood of each distinct row."""
         logs, nothing = np.empty(len(self.rows)), np.empty((0, 0, 0))
@@ -173,7 +164,7 @@ class Expectation(Stacks):
             for rows, cells, ptr in self.rows.listed(begin, end, combinations):
                 weights = self.rows.weights[rows]
                 found = own[rows.start - begin : rows.stop - begin]
-                given = cells, ptr, weights, *panels, self._room(panels)
+                given = cells, ptr, weights, *panels, self._rooms.of(panels.columns)
                 if self.rank >= MANY and logs is None:
                     e_step_of_many(*given, counts[k], found, self._lanes)
                 else:
