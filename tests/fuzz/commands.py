@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from hypothesis import strategies as st
@@ -112,12 +113,19 @@ def attack(data):
         code, output = run(arguments, folder)
         assert code in CODES, (arguments, code, output)
         assert "Traceback" not in output, (arguments, output)
-        may_change = arguments[2:3] if "--in-place" in arguments else []
+        may_change = _may_change(arguments)
         for name, content in contents.items():
             same = Path(folder, name).read_bytes() == content
             assert same or name in may_change, (arguments, name)
         left = [name for name in os.listdir(folder) if name.endswith(".tmp")]
         assert not left, (arguments, left)
+
+
+def _may_change(arguments):
+    """Return the files that a command is asked to write: no input of it, unless in place."""
+    inputs = arguments[1:3]
+    asked = {after for option, after in pairwise(arguments) if option == "-o"}
+    return asked - set(inputs) | set(inputs[1:] if "--in-place" in arguments else [])
 
 
 def run(arguments, folder):
