@@ -17,10 +17,11 @@ import typer
 
 from jointpmf.command import asking, checking, fitting, pages, planning, population
 from jointpmf.command.console import complain, open_streams, warn
+from jointpmf.command.start import INTERRUPTED
 from jointpmf.errors import JointPMFError
 
-BAD_INPUT, INTERRUPTED = 2, 130
-"""Exit codes; `fitting.NOT_CONVERGED` is another."""
+BAD_INPUT = 2
+"""An exit code, as are `fitting.NOT_CONVERGED` and `start.INTERRUPTED`."""
 
 _EXAMPLES: dict[Callable[..., Any], str] = {
     fitting.fit: "fit survey.csv -o survey.safetensors --classes --bins age=6 --drop person",
@@ -101,10 +102,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = _exit_code(error)
     finally:
         logging.getLogger("jointpmf").removeHandler(handler)
-    if code == INTERRUPTED:
-        complain("interrupted before there was anything to write")
     if is_process:  # nothing is left to interrupt, and Python would show where in its end it was
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if code == INTERRUPTED:
+        complain("interrupted before there was anything to write")
     raise SystemExit(code or 0)
 
 
