@@ -1,6 +1,7 @@
 """Codes back to the user's own cells, in every library; holes filled."""
 
 import datetime as dt
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -103,6 +104,26 @@ def tables_with_holes(draw):
 def test_encoding_and_decoding_return_the_same_table(columns, backend_table, data):
     decoded = decode(encode(backend_table(columns)), data.draw(st.sampled_from(BACKENDS)))
     assert {name: cells_of(decoded, name) for name in columns} == columns
+
+
+def test_a_list_may_hold_what_cannot_be_compared():
+    rows = [[Decimal("sNaN"), 1], [Decimal(2), 3]]
+    assert filled(rows, {"x0": np.array([Decimal(7)] * 2)}).tolist() == [[7, 1], [2, 3]]
+
+
+LONG = dt.timedelta(days=200_000_000, microseconds=1)
+
+
+@pytest.mark.parametrize("levels", [(LONG,), (LONG, dt.timedelta.max), (-LONG, LONG)])
+@pytest.mark.parametrize("is_missing", [False, True])
+def test_no_digit_of_a_long_duration_is_lost(levels, is_missing):
+    domain = jp.Domain([jp.Variable("a", levels)])
+    codes = jp.Codes(domain, np.array([[0], [-1 if is_missing else 0]]))
+    drawn = decode(codes, "pandas")
+    assert drawn["a"].tolist()[0] == levels[0]
+    assert jp.encode(drawn, domain).array.tolist() == codes.array.tolist()
+    with pytest.raises(jp.JointPMFError, match="a polars column cannot hold the levels of"):
+        decode(codes, "polars")
 
 
 @pytest.mark.parametrize("levels", [((1, 2), (3, 4)), (Fraction(1, 3), Fraction(1, 2))])
