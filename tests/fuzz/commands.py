@@ -16,8 +16,8 @@ from jointpmf.command.main import main
 
 CSV = "sex,age,vote\nf,1,a\nm,2,b\nf,3,\nm,,a\nf,2,b\n,1,a\n"
 COUNTS = "sex,vote,count\nf,a,10\nf,b,5\nm,a,3\nm,b,7\n"
-WIDE = "sex,a,b,total\nf,10,5,15\nm,3,7,10\ntotal,13,12,25\n"
-TOML = '[[table]]\nfile = "counts.csv"\n\n[[table]]\nfile = "wide.csv"\n'
+WIDE = "sex \\ vote,a,b,total\nf,10,5,15\nm,3,7,10\ntotal,13,12,25\n"
+TOML = 'version = 1\n\n[[tables]]\npath = "counts.csv"\n\n[[tables]]\npath = "wide.csv"\n'
 NDJSON = '{"sex": "f", "age": 1}\n{"sex": "m", "age": null}\n'
 FILES = {
     "rows.csv": CSV,
@@ -29,7 +29,7 @@ FILES = {
 }
 
 PIECES = ["", ",", "\n", "\r", '"', "\t", "\0", "é", "\ufeff", "-1", "1e400", "NA", "*", "<5", "%"]
-PIECES += ["nan", "count", "sex", "[[table]]", "=", "{", "}", "9" * 30, "\x1b[31m", "total", "#"]
+PIECES += ["nan", "count", "sex", "[[tables]]", "=", "{", "}", "9" * 30, "\x1b[31m", "total", "#"]
 VALUES = ["", "0", "1", "2", "-1", "1e20", "nan", "auto", "sex", "vote", "sex=f", "vote=a|b", "a"]
 VALUES += ["=", "sex=", "age=2", "mode", "missing", "0.9", "x" * 50, "\x1b", "rows.csv", "-", "%"]
 OPTIONS = {
