@@ -81,14 +81,14 @@ class Cut(pd.Series):
     """A column as pandas before 3.1 has it: its texts are read up to their first NUL."""
 
     def factorize(self):
-        return pd.factorize(
-            self.map(lambda cell: cell and cell.partition("\0")[0]).to_numpy(object)
-        )
+        cells = [one.partition("\0")[0] if isinstance(one, str) else None for one in self]
+        return pd.factorize(np.array(cells, object))
 
 
 @pytest.mark.parametrize("cells", [WITH_NUL, ["b", None, "a", "b"], [None], []])
-def test_pandas_may_read_text_up_to_a_nul(cells):
-    own = codes_of_pandas(Cut(cells, dtype=object))
+@pytest.mark.parametrize("dtype", [object, pd.StringDtype("python")])
+def test_pandas_may_read_text_up_to_a_nul(cells, dtype):
+    own = codes_of_pandas(Cut(cells, dtype=dtype))
     code_of = {None: jp.MISSING}
     assert own.codes.tolist() == [code_of.setdefault(cell, len(code_of) - 1) for cell in cells]
     assert len(own.first_rows) == len(code_of) - 1

@@ -158,8 +158,9 @@ def _are_cut(series: Any, codes: np.ndarray, levels: Any) -> bool:
     in_python = series.dtype.kind == "O" and getattr(series.dtype, "storage", "python") == "python"
     if not in_python or not len(levels):
         return False
-    is_other = np.asarray(levels, object)[codes] != series.to_numpy(object)
-    return bool((is_other & (codes != _NONE)).any())
+    is_known = codes != _NONE
+    texts = np.asarray(levels, object)[codes[is_known]]
+    return bool((texts != series.to_numpy(object)[is_known]).any())
 
 
 def _codes_of_texts(cells: np.ndarray, is_known: np.ndarray) -> OwnCodes:
