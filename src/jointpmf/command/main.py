@@ -17,11 +17,10 @@ import typer
 
 from jointpmf.command import asking, checking, fitting, pages, planning, population
 from jointpmf.command.console import complain, open_streams, warn
-from jointpmf.command.start import INTERRUPTED
 from jointpmf.errors import JointPMFError
 
-BAD_INPUT = 2
-"""An exit code, as are `fitting.NOT_CONVERGED` and `start.INTERRUPTED`."""
+BAD_INPUT, INTERRUPTED = 2, 130
+"""Exit codes; `fitting.NOT_CONVERGED` is another."""
 
 _EXAMPLES: dict[Callable[..., Any], str] = {
     fitting.fit: "fit survey.csv -o survey.safetensors --classes --bins age=6 --drop person",

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 else:
     import _signal as signal  # the other would first import what makes enumerations
 
-INTERRUPTED = 130
-"""The exit code of what Ctrl-C has ended."""
+_INTERRUPTED = 130
+"""What `main.INTERRUPTED` is; that file is not imported yet."""
 
 
 def main() -> None:
@@ -36,4 +36,4 @@ def main() -> None:
 
 def _leave(*_: Any) -> None:
     """End here and now: nothing is open, and Python would show what it was importing."""
-    os._exit(INTERRUPTED)
+    os._exit(_INTERRUPTED)

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property, partial
+from numbers import Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from jointpmf.data.array_cells import are_numbers, as_levels, narrowed
+from jointpmf.data.array_cells import are_numbers, as_levels, names_number, narrowed
 from jointpmf.data.grid import Grid, grid_of_pandas
-from jointpmf.data.missing_codes import check_missing_code, is_same, names_number
 from jointpmf.data.own_codes import (
     OwnCodes,
     codes_of_numbers,
@@ -33,7 +34,7 @@ from jointpmf.domain import (
     holding_times,
     is_missing,
 )
-from jointpmf.errors import JointPMFError, listing, rectangle, shown
+from jointpmf.errors import JointPMFError, float_of, listing, rectangle, shown
 from jointpmf.threads import n_threads, run_all
 from jointpmf.times import (
     TooFineError,
@@ -222,7 +223,7 @@ class SeriesColumn:
 
     def _is_code(self, level: Any) -> bool:
         code = self.missing_code
-        return code is not None and (is_same(level, code) or names_number(level, code))
+        return code is not None and (_is_same(level, code) or names_number(level, code))
 
     def get_ready(self) -> SeriesColumn:
         """Return the column itself, after the passes over its cells that need no other thread."""
@@ -309,6 +310,26 @@ def columns_ready(columns: Columns) -> Iterator[Column]:
 def _get_ready(read: Callable[[], Column], found: list[Column | None], k: int) -> None:
     with suppress(JointPMFError):  # it comes again when it is the column's turn
         found[k] = read().get_ready()
+
+
+def check_missing_code(missing_code: Any, domain: Domain | None) -> None:
+    """Raise if something cannot mean missing: what is no number or text, or a level of a domain."""
+    if missing_code is None or is_missing(missing_code):
+        return
+    if not isinstance(missing_code, str) and np.isnan(float_of(missing_code)):
+        raise JointPMFError(f"missing_code must be a number or a text, not {shown(missing_code)}")
+    for variable in domain or ():
+        if any(_is_same(level, missing_code) for level in variable.levels):
+            raise JointPMFError(
+                f"missing_code is {shown(missing_code)}, which is a level of variable "
+                f"{variable.name!r}: it cannot mean missing too"
+            )
+
+
+def _is_same(level: Any, missing_code: Any) -> bool:
+    """Tell whether a level is the one that means missing; a boolean is no number."""
+    kind: Any = str if isinstance(missing_code, str) else (Real, Decimal)
+    return isinstance(level, kind) and not isinstance(level, bool) and level == missing_code
 
 
 def grid_of(frame: Any, name: str = "the frame") -> Grid:
@@ -458,7 +479,7 @@ def _without_code(
         return ArrayColumn(name, observed, missing)
     is_code = np.zeros(len(observed), bool)
     if observed.dtype == object:
-        is_code[:] = [is_same(cell, missing_code) for cell in observed]
+        is_code[:] = [_is_same(cell, missing_code) for cell in observed]
     elif observed.dtype.kind in ("U" if isinstance(missing_code, str) else "iuf"):
         is_code = observed == missing_code
     if not is_code.any():

@@ -11,9 +11,9 @@ import numpy as np
 
 from jointpmf.compiled.cells import n_observed
 from jointpmf.data.codes import Codes
+from jointpmf.data.columns import check_missing_code
 from jointpmf.data.encode import ReadOptions, encode
 from jointpmf.data.levels import LevelCollector, LevelRules, scales_of
-from jointpmf.data.missing_codes import check_missing_code
 from jointpmf.domain import name_list
 from jointpmf.errors import JointPMFError, is_unicode, listing, shown, whole_number
 from jointpmf.marginals.counts import MarginalCounts
