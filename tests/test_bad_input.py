@@ -302,6 +302,7 @@ COLUMN_MASK = np.array([[False, True]] * 3)
     ("weights of text", lambda: fit_rows(sample_weight=["x"] * 3), "sample weights .*numbers"),
     ("objective", lambda: fit_rows(objective="magic"), "objective .*'magic'"),
     ("weights huge", lambda: fit_rows(sample_weight=[1, 1, 1e51]), "weights go beyond 1e.50"),
+    ("weights tiny", lambda: fit_rows(sample_weight=[5e-324, 0, 5e-324]), "all below 1e-250"),
     ("objective None", lambda: fit_rows(objective=None), "objective .*None"),
     ("search", lambda: fit_rows(search="rows"), "search must be a Search, not 'rows'"),
     ("objective of an array", lambda: fit_rows(objective=np.ones(2)), "objective .*array"),

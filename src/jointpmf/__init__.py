@@ -2,14 +2,15 @@
 
 Learn it from an incomplete table (`fit_rows`) or from low-order marginals (`fit_marginals`), and
 ask it anything (`JointPMF`). Nothing prints: messages go to the logger "jointpmf". Names are
-imported when they are first used.
+imported when they are first used; until then nothing is, so that the command can be interrupted.
 """
 
-import logging
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from jointpmf.data import datasets as datasets
     from jointpmf.data.codes import Codes
     from jointpmf.data.encode import encode
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
     from jointpmf.solvers.loop import Status
 
 __version__ = "0.1.0"
-
-logging.getLogger("jointpmf").addHandler(logging.NullHandler())
 
 _NAMES_OF = {
     "domain": ["Domain", "MISSING", "Variable"],
@@ -147,6 +146,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name from the file that it lives in, the first time it is asked for."""
+    from importlib import import_module
+
     if name in _MODULES:
         return import_module(f"jointpmf.{_MODULES[name]}")
     if name not in _HOME:

@@ -1,7 +1,11 @@
-"""The one exception that bad input raises, and the checks that every layer makes."""
+"""The one exception that bad input raises, and the checks that every layer makes.
+
+Every module that logs imports this one, so that what is logged is not printed.
+"""
 
 from __future__ import annotations
 
+import logging
 import math
 import operator
 import os
@@ -13,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
+logging.getLogger("jointpmf").addHandler(logging.NullHandler())
 
 _LONGEST = 399
 """Characters of a sentence; a longer one would not be read, and could fill a screen."""

@@ -311,6 +311,11 @@ BAD_COMMANDS = [
     ("starts of tables", fit_marginals("pairs.csv", "--starts", "3"), "belong to rows"),
     ("classes of tables", fit_marginals("pairs.csv", "--classes"), "belong to rows"),
     ("nowhere to write", ["fit", "rows.csv", "-o", "none/m"], "no directory"),
+    (
+        "a checkpoint in its place",
+        ["fit", "rows.csv", "-o", "x", "--checkpoint", "./x"],
+        "folder of",
+    ),
     ("a directory to write", ["fit", "rows.csv", "-o", "directory.csv"], "is a directory"),
     ("a full disk", ["fit", "rows.csv", "--rank", "1", "-o", "/dev/full"], "No space left"),
     ("binned marginals", fit_marginals("pairs.csv", "--bins", "age=3"), "belong to rows"),

@@ -9,6 +9,7 @@ import pytest
 
 import jointpmf as jp
 from jointpmf.command.main import main
+from jointpmf.command.models import check_place
 
 PMF = jp.random_pmf(jp.Domain.of_sizes([2, 3], names=["a", "b"]), rank=2, random_state=0)
 TABLE = "a,b,count\n0,0,1\n0,1,2\n0,2,1\n1,0,3\n1,1,1\n1,2,4\n"
@@ -127,3 +128,11 @@ def test_what_is_new_or_else_may_be_written(here, inside):
     assert inside("score", "m.safetensors", "rows.csv", "-o", "table.csv")[0] == 0
     assert inside("fit", "rows.csv", "-o", "/dev/null", "--rank", "1")[0] == 0
     assert inside("fit", "rows.csv", "-o", "m.safetensors", "--rank", "1")[0] == 0
+
+
+def test_where_nothing_may_be_written_no_fit_begins(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, _: path != str(tmp_path))
+    with pytest.raises(jp.JointPMFError, match="permission denied"):
+        check_place(str(tmp_path / "m"))
+    check_place(os.devnull)
+    check_place("-")

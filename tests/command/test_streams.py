@@ -215,7 +215,7 @@ def test_a_terminal_shows_what_is_found_before_the_first_iteration(here):
     assert b"reading, and finding a start" in seen
 
 
-def test_what_is_found_is_shown_until_there_are_iterations():
+def test_what_is_found_is_shown_until_the_next_iteration():
     lines, logger = [], logging.getLogger("jointpmf")
     level, handlers = logger.level, list(logger.handlers)
     watch = FitWatch(lines.append)
@@ -224,8 +224,10 @@ def test_what_is_found_is_shown_until_there_are_iterations():
         logger.warning("what is warned of is printed by itself")
         watch(Step(1, 5.0, 0.1, 0.0, 0.0), PMF)
         logger.info("another start")
+        logger.handle(logging.LogRecord("", logging.INFO, "loop.py", 1, "a run ended", (), None))
     assert lines[0] == "reading, and finding a start: the levels of 7 columns are known"
-    assert len(lines) == 2
+    assert lines[1].startswith("iteration 1")
+    assert lines[2:] == ["another start"]
     assert (logger.level, logger.handlers) == (level, handlers)
 
 

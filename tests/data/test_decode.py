@@ -1,6 +1,7 @@
 """Codes back to the user's own cells, in every library; holes filled."""
 
 import datetime as dt
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -103,6 +104,68 @@ def tables_with_holes(draw):
 def test_encoding_and_decoding_return_the_same_table(columns, backend_table, data):
     decoded = decode(encode(backend_table(columns)), data.draw(st.sampled_from(BACKENDS)))
     assert {name: cells_of(decoded, name) for name in columns} == columns
+
+
+def test_a_list_may_hold_what_cannot_be_compared():
+    rows = [[Decimal("sNaN"), 1], [Decimal(2), 3]]
+    assert filled(rows, {"x0": np.array([Decimal(7)] * 2)}).tolist() == [[7, 1], [2, 3]]
+
+
+LONG = dt.timedelta(days=200_000_000, microseconds=1)
+
+
+@pytest.mark.parametrize("levels", [(LONG,), (LONG, dt.timedelta.max), (-LONG, LONG)])
+@pytest.mark.parametrize("is_missing", [False, True])
+def test_no_digit_of_a_long_duration_is_lost(levels, is_missing):
+    domain = jp.Domain([jp.Variable("a", levels)])
+    codes = jp.Codes(domain, np.array([[0], [-1 if is_missing else 0]]))
+    drawn = decode(codes, "pandas")
+    assert drawn["a"].tolist()[0] == levels[0]
+    assert jp.encode(drawn, domain).array.tolist() == codes.array.tolist()
+    with pytest.raises(jp.JointPMFError, match="a polars column cannot hold the levels of"):
+        decode(codes, "polars")
+
+
+TOO_LONG = [("1e-99", "1"), ("1e-38", "1"), ("1e-18", "1e20"), ("1", "1e38"), ("1", "1e300")]
+
+
+@pytest.mark.parametrize("levels", TOO_LONG)
+def test_no_decimal_of_more_digits_than_polars_has_becomes_missing(levels):
+    domain = jp.Domain([jp.Variable("a", tuple(map(Decimal, levels)))])
+    codes = jp.Codes(domain, np.array([[0], [1]]))
+    assert decode(codes, "pandas")["a"].tolist() == list(domain["a"].levels)
+    with pytest.raises(jp.JointPMFError, match="a polars column cannot hold the levels of"):
+        decode(codes, "polars")
+
+
+@pytest.mark.parametrize("levels", [("1e-37", "1"), ("0.01", "123.4"), ("1", "1e37")])
+def test_decimals_that_polars_can_hold_are_whole(levels):
+    domain = jp.Domain([jp.Variable("a", tuple(map(Decimal, levels)))])
+    codes = jp.Codes(domain, np.array([[0], [1]]))
+    assert decode(codes, "polars")["a"].to_list() == list(domain["a"].levels)
+
+
+@pytest.mark.parametrize("cells", [[1, 2], ["a", "b"], [0.5, 1.5], [True, False]])
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table])
+def test_a_column_that_holds_nothing_can_be_filled(library, cells):
+    done = filled(library({"a": [None, None], "b": cells}), {"a": np.array(cells)})
+    assert cells_of(done, "a") == cells
+
+
+@pytest.mark.parametrize(
+    ("table", "cell"),
+    [
+        (pl.DataFrame({"a": pl.Series([None, 1], dtype=pl.Decimal(38, 2))}), Decimal("1e-30")),
+        (pl.DataFrame({"a": pl.Series([None, 1], dtype=pl.Decimal(38, 2))}), Decimal("1e-50")),
+        (pa.table({"a": pa.array([None, 1], pa.decimal128(10, 2))}), Decimal("1e-30")),
+        (pl.DataFrame({"a": pl.Series([None, "x"], dtype=pl.Enum(["x"]))}), "y"),
+        (pa.table({"a": [None, 1]}), "y"),
+    ],
+)
+def test_a_column_that_cannot_hold_a_cell_is_named(table, cell):
+    values = np.array([cell, cell], object)
+    with pytest.raises(jp.JointPMFError, match="column 'a' cannot hold what it would be filled"):
+        filled(table, {"a": values})
 
 
 @pytest.mark.parametrize("levels", [((1, 2), (3, 4)), (Fraction(1, 3), Fraction(1, 2))])

@@ -471,7 +471,25 @@ class TestMissingCode:
         assert levels_of(codes) == [3, 1]
         assert codes_of(codes) == [0, jp.MISSING, 1]
 
-    def test_text_is_not_the_number_that_it_names(self):
+    @pytest.mark.parametrize("missing_code", [99, 99.0, np.int8(99)])
+    @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+    def test_a_column_of_text_may_hold_the_number_as_in_a_file(
+        self, library, missing_code, tmp_path
+    ):
+        cells = ["a", "99", " 99.0", "9_9", "b"]
+        codes = encode(library({"x0": cells}), missing_code=missing_code)
+        assert levels_of(codes) == ["9_9", "a", "b"]
+        assert codes_of(codes) == [1, jp.MISSING, jp.MISSING, 0, 2]
+        (tmp_path / "t.csv").write_text("\n".join(["x0", *cells, ""]))
+        file = jp.fit_rows(tmp_path / "t.csv", 1, missing_code=missing_code, random_state=0)
+        assert file.pmf.domain == codes.domain
+
+    def test_a_category_may_be_the_text_of_the_number(self):
+        table = pl.DataFrame({"x0": ["b", "9"]}, {"x0": pl.Enum(["9", "b"])})
+        assert levels_of(encode(table, missing_code=9)) == ["b"]
+        assert levels_of(encode(table, missing_code=8)) == ["9", "b"]
+
+    def test_text_in_an_array_is_not_the_number_that_it_names(self):
         assert codes_of(encode(np.array([["-1"], ["a"]]), missing_code=-1)) == [0, 1]
         assert codes_of(encode([["-1"], ["a"]], missing_code=-1)) == [0, 1]
 

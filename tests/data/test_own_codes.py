@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import jointpmf as jp
-from jointpmf.data.own_codes import OwnCodes, codes_of_numbers, recoded
+from jointpmf.data.own_codes import OwnCodes, codes_of_numbers, codes_of_pandas, recoded
 
 N_ROWS = 70_000
 """More than a block, so that levels come late."""
@@ -64,6 +64,34 @@ def test_text_of_any_library(library, n_levels):
     found = jp.encode(LIBRARIES[library](cells))
     assert list(found.domain["x"].levels) == levels
     assert found.array[:, 0].tolist() == codes
+
+
+WITH_NUL = ["a\0", None, "", "a", "\0", "a\0b", "a\0", ""]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_text_goes_on_after_a_nul(library):
+    levels, codes = one_by_one(WITH_NUL)
+    found = jp.encode(LIBRARIES[library](WITH_NUL))
+    assert list(found.domain["x"].levels) == levels
+    assert found.array[:, 0].tolist() == codes
+
+
+class Cut(pd.Series):
+    """A column as pandas before 3.1 has it: its texts are read up to their first NUL."""
+
+    def factorize(self):
+        cells = [one.partition("\0")[0] if isinstance(one, str) else None for one in self]
+        return pd.factorize(np.array(cells, object))
+
+
+@pytest.mark.parametrize("cells", [WITH_NUL, ["b", None, "a", "b"], [None], []])
+@pytest.mark.parametrize("dtype", [object, pd.StringDtype("python")])
+def test_pandas_may_read_text_up_to_a_nul(cells, dtype):
+    own = codes_of_pandas(Cut(cells, dtype=dtype))
+    code_of = {None: jp.MISSING}
+    assert own.codes.tolist() == [code_of.setdefault(cell, len(code_of) - 1) for cell in cells]
+    assert len(own.first_rows) == len(code_of) - 1
 
 
 @pytest.mark.parametrize("n_levels", [3, 127, 128, 254, 255, 256, 300])

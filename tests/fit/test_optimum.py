@@ -1,6 +1,7 @@
 """The best optimum: climbs from several starts, moves, when it is enough, and what may go wrong."""
 
 import logging
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -351,3 +352,12 @@ class TestTrouble:
         solution = fit(max_iter=0)
         assert (solution.n_iter, solution.status) == (0, jp.Status.MAX_ITER)
         assert solution.objective == pytest.approx(cost(solution.pmf, ROWS))
+
+
+def test_it_is_said_which_start_is_made_before_it_is(caplog):
+    caplog.set_level("INFO", "jointpmf")
+    fit(n_starts=2)
+    said = [record.getMessage() for record in caplog.records if record.module == "optimum"]
+    assert said[0].startswith("start 1 of 2: ")
+    assert said[1] == "start 1 of 2: closed form"
+    assert any(re.match(r"start 2 of 2, best \d+\.\d+, found once: random", one) for one in said)

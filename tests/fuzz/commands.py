@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from hypothesis import strategies as st
@@ -15,8 +16,8 @@ from jointpmf.command.main import main
 
 CSV = "sex,age,vote\nf,1,a\nm,2,b\nf,3,\nm,,a\nf,2,b\n,1,a\n"
 COUNTS = "sex,vote,count\nf,a,10\nf,b,5\nm,a,3\nm,b,7\n"
-WIDE = "sex,a,b,total\nf,10,5,15\nm,3,7,10\ntotal,13,12,25\n"
-TOML = '[[table]]\nfile = "counts.csv"\n\n[[table]]\nfile = "wide.csv"\n'
+WIDE = "sex \\ vote,a,b,total\nf,10,5,15\nm,3,7,10\ntotal,13,12,25\n"
+TOML = 'version = 1\n\n[[tables]]\npath = "counts.csv"\n\n[[tables]]\npath = "wide.csv"\n'
 NDJSON = '{"sex": "f", "age": 1}\n{"sex": "m", "age": null}\n'
 FILES = {
     "rows.csv": CSV,
@@ -28,7 +29,7 @@ FILES = {
 }
 
 PIECES = ["", ",", "\n", "\r", '"', "\t", "\0", "é", "\ufeff", "-1", "1e400", "NA", "*", "<5", "%"]
-PIECES += ["nan", "count", "sex", "[[table]]", "=", "{", "}", "9" * 30, "\x1b[31m", "total", "#"]
+PIECES += ["nan", "count", "sex", "[[tables]]", "=", "{", "}", "9" * 30, "\x1b[31m", "total", "#"]
 VALUES = ["", "0", "1", "2", "-1", "1e20", "nan", "auto", "sex", "vote", "sex=f", "vote=a|b", "a"]
 VALUES += ["=", "sex=", "age=2", "mode", "missing", "0.9", "x" * 50, "\x1b", "rows.csv", "-", "%"]
 OPTIONS = {
@@ -112,12 +113,19 @@ def attack(data):
         code, output = run(arguments, folder)
         assert code in CODES, (arguments, code, output)
         assert "Traceback" not in output, (arguments, output)
-        may_change = arguments[2:3] if "--in-place" in arguments else []
+        may_change = _may_change(arguments)
         for name, content in contents.items():
             same = Path(folder, name).read_bytes() == content
             assert same or name in may_change, (arguments, name)
         left = [name for name in os.listdir(folder) if name.endswith(".tmp")]
         assert not left, (arguments, left)
+
+
+def _may_change(arguments):
+    """Return the files that a command is asked to write: no input of it, unless in place."""
+    inputs = arguments[1:3]
+    asked = {after for option, after in pairwise(arguments) if option == "-o"}
+    return asked - set(inputs) | set(inputs[1:] if "--in-place" in arguments else [])
 
 
 def run(arguments, folder):

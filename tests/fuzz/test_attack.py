@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import jointpmf as jp
-from fuzz import files
+from fuzz import commands, files
 from fuzz.attack import TARGETS, attacked
 from jointpmf.fit.checkpoint import _read, _write
 
@@ -16,6 +16,14 @@ N_CASES = {"files": 60, "tables": 8, "commands": 8, "stops": 2}
 def test_a_few_cases(target):
     assert attacked(target, seed=0, n_cases=N_CASES[target]) == N_CASES[target]
     assert target in TARGETS
+
+
+@pytest.mark.parametrize("name", commands.FILES)
+def test_a_file_of_the_attack_is_one_that_can_be_fitted_before_it_is_changed(tmp_path, name):
+    for other, text in commands.FILES.items():
+        (tmp_path / other).write_text(text)
+    code, output = commands.run(["fit", name, "-o", "m", "--rank", "1", "--json"], tmp_path)
+    assert code == 0, output
 
 
 @pytest.mark.parametrize(

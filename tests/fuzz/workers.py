@@ -1,11 +1,11 @@
 """Fits in several processes: with one empty compile cache, by joblib, and where executors die."""
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from functools import cache
 from pathlib import Path
 
@@ -61,6 +61,7 @@ def _cluster():
     builder = SparkSession.builder.master("local-cluster[2,1,1024]")
     options = {
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "OFF",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -95,14 +96,19 @@ def _undisturbed():
 
 
 def kill_executor(data):
-    """Kill one of Spark's executors in the middle of a fit: the same bits."""
-    at, killed = data.draw(st.integers(1, 11)), []
+    """Kill one of Spark's executors in the middle of a fit, while it works: the same bits."""
+    at, seconds, killed = data.draw(st.integers(1, 11)), data.draw(st.floats(0, 1)), []
 
-    def kill(step, _):
-        if step.iteration == at and not killed:
-            killed.extend(_executors(_cluster()[0])[:1])
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(killed[0], signal.SIGKILL)
+    def kill():
+        killed.extend(_executors(_cluster()[0])[:1])
+        os.kill(killed[0], signal.SIGKILL)
 
-    assert _undisturbed() == _fitted(callback=kill)
+    timer = threading.Timer(seconds, kill)
+
+    def begin(step, _):
+        if step.iteration == at and not timer.ident:
+            timer.start()
+
+    assert _undisturbed() == _fitted(callback=begin)
+    timer.join()
     assert killed

@@ -281,7 +281,7 @@ def fit(
     from jointpmf.command.replicating import Replicating, check_sample
     from jointpmf.fit.settings import Coupled, Likelihood, Search
 
-    check_place(output)
+    check_place(output, limits.checkpoint)
     check_replaces_nothing(output, "model", {"data": data})
     check_sample(sample, output, data)
     check_choice(method, "method", ("likelihood", "marginals"))

@@ -101,10 +101,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = _exit_code(error)
     finally:
         logging.getLogger("jointpmf").removeHandler(handler)
-    if code == INTERRUPTED:
-        complain("interrupted before there was anything to write")
     if is_process:  # nothing is left to interrupt, and Python would show where in its end it was
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if code == INTERRUPTED:
+        complain("interrupted before there was anything to write")
     raise SystemExit(code or 0)
 
 

@@ -38,13 +38,21 @@ def check_stdin(model: str, data: str) -> None:
         raise JointPMFError("the model and the data cannot both come from stdin")
 
 
-def check_place(output: str) -> None:
+def check_place(output: str, checkpoint: str | None = None) -> None:
     """Raise now, rather than after a long fit, if a file cannot be written there."""
-    folder = os.path.dirname(os.path.realpath(output))
-    if output != "-" and not os.path.isdir(folder):
+    if output == "-":
+        return
+    place = os.path.realpath(output)
+    folder = os.path.dirname(place)
+    if not os.path.isdir(folder):
         raise JointPMFError(f"cannot write {output}: there is no directory {folder}")
-    if os.path.isdir(output):
+    if checkpoint is not None and place == os.path.realpath(checkpoint):
+        raise JointPMFError(f"cannot write {output}: it is the folder of the checkpoint")
+    if os.path.isdir(place):
         raise JointPMFError(f"cannot write {output}: it is a directory")
+    is_special = os.path.exists(output) and not os.path.isfile(output)
+    if not os.access(output if is_special else folder, os.W_OK):  # a file is replaced as a whole
+        raise JointPMFError(f"cannot write {output}: permission denied")
 
 
 def check_replaces_nothing(

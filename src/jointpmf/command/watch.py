@@ -73,7 +73,7 @@ def watched(console: Console) -> Iterator[FitWatch]:
 
 
 class _Finds(logging.Handler):
-    """Shows what the library finds before there are iterations to show."""
+    """Shows what the library finds, and what it begins, until the next iteration is shown."""
 
     def __init__(self, watch: FitWatch) -> None:
         super().__init__(logging.INFO)
@@ -81,13 +81,15 @@ class _Finds(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show one sentence; warnings are printed by themselves."""
-        if self.watch.step is None and record.levelno < logging.WARNING:
-            self.watch.show(f"{_FIRST}: {record.getMessage()}")
+        is_first = self.watch.step is None
+        is_end = record.module == "loop"  # which says no more than the last iteration did
+        if record.levelno < logging.WARNING and (is_first or not is_end):
+            self.watch.show(f"{_FIRST}: {record.getMessage()}" if is_first else record.getMessage())
 
 
 @contextmanager
 def _finds_shown(watch: FitWatch) -> Iterator[None]:
-    """Show what the library logs while it looks for a start."""
+    """Show what the library logs: to find a start may take longer than many iterations."""
     logger, handler = logging.getLogger("jointpmf"), _Finds(watch)
     before = logger.level
     logger.addHandler(handler)

@@ -45,3 +45,19 @@ def are_numbers(cells: np.ndarray) -> bool:
     if cells.dtype == object:
         return are_numeric(set(map(type, cells)))
     return cells.dtype.kind in "iuf"
+
+
+def names_number(level: Any, missing_code: Any) -> bool:
+    """Tell whether a level is the text of the number that means missing, as in a text file.
+
+    Examples
+    --------
+    >>> names_number(" 99.0", 99), names_number("99", "99"), names_number(99, 99)
+    (True, False, False)
+    """
+    if not isinstance(level, str) or isinstance(missing_code, str) or "_" in level:
+        return False
+    try:
+        return level.strip() == str(missing_code) or bool(float(level) == missing_code)
+    except ValueError:
+        return False

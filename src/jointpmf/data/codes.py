@@ -20,6 +20,9 @@ from jointpmf.errors import (
     whole_number,
 )
 
+_LEAST = 1e-250
+"""If all weights are below it, products with them come near the smallest numbers that there are."""
+
 
 @dataclass(frozen=True)
 class Codes:
@@ -137,7 +140,8 @@ def checked_weights(
 ) -> np.ndarray | None:
     """Return the weights of rows, or of what else `what` says, as an array; None if all are one.
 
-    No weight may be larger than `most`: products with it would overflow.
+    No weight may be larger than `most`: products with it would overflow. Not all may be so small
+    that products with them have few digits.
     """
     if sample_weight is None:
         return None
@@ -148,6 +152,9 @@ def checked_weights(
     if not np.isfinite(weights).all() or (weights < 0).any():
         bad = int(np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[0])
         raise JointPMFError(f"the {what} {bad} is {weights[bad]}; it must be at least 0")
-    if weights.max(initial=0.0) > most:
+    largest = weights.max(initial=0.0)
+    if largest > most:
         raise JointPMFError(f"the {kind}s go beyond {most:.0e}; divide them by their mean")
+    if 0 < largest < _LEAST:
+        raise JointPMFError(f"the {kind}s are all below {_LEAST:.0e}; divide them by their mean")
     return weights

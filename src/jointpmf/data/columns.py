@@ -17,7 +17,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from jointpmf.data.array_cells import are_numbers, as_levels, narrowed
+from jointpmf.data.array_cells import are_numbers, as_levels, names_number, narrowed
 from jointpmf.data.grid import Grid, grid_of_pandas
 from jointpmf.data.own_codes import (
     OwnCodes,
@@ -222,7 +222,8 @@ class SeriesColumn:
             return list(map(plain_time, cells))
 
     def _is_code(self, level: Any) -> bool:
-        return self.missing_code is not None and _is_same(level, self.missing_code)
+        code = self.missing_code
+        return code is not None and (_is_same(level, code) or names_number(level, code))
 
     def get_ready(self) -> SeriesColumn:
         """Return the column itself, after the passes over its cells that need no other thread."""

@@ -284,7 +284,7 @@ def _rounded(numbers: np.ndarray) -> np.ndarray:
 def _movies_of(genre: str, movies: pl.DataFrame) -> pl.DataFrame:
     """Return the movies of a genre, in upper or lower case."""
     genres = movies["genres"].str.split("|")
-    known = sorted(set(genres.explode().drop_nulls()) - {_NO_GENRE})
+    known = sorted(set(genres.explode(empty_as_null=True).drop_nulls()) - {_NO_GENRE})
     wanted = genre.casefold() if isinstance(genre, str) else None
     found = [name for name in known if name.casefold() == wanted]
     if not found:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from polars.exceptions import PanicException, PolarsError
 
 from jointpmf.data.columns import columns_of
 from jointpmf.domain import MISSING, Domain, Variable
@@ -17,6 +18,12 @@ from jointpmf.times import kind_of_times
 
 if TYPE_CHECKING:
     from jointpmf.data.codes import Codes
+
+_UNFIT = (TypeError, ValueError, ArithmeticError, RuntimeError, PolarsError, PanicException)
+"""What libraries raise where a column cannot hold a cell."""
+
+_MOST_DIGITS = 38
+"""Digits of a Decimal of Polars."""
 
 _CELLS = (str, bytes, int, float, Decimal, datetime.date, datetime.time, datetime.timedelta)
 """The types of levels for which the columns of all libraries have a type of their own."""
@@ -128,10 +135,27 @@ def series_of_levels(variable: Variable, backend: Any, more: Sequence[None] = ()
     dtype = _dtype_of_large(variable.levels, backend)
     if any(not issubclass(kind, _CELLS) for kind in kinds):  # would become lists, floats or nothing
         dtype = nw.Object
+    if backend == "polars" and _n_digits(variable.levels) > _MOST_DIGITS:
+        raise OverflowError("Polars would make them missing, or panic")
     series = nw.new_series(variable.name, levels, dtype, backend=backend)
-    if len(kinds) > 1 and series.to_list() != levels:
-        raise TypeError("the library has turned one type into another")
+    may_differ = len(kinds) > 1 or datetime.timedelta in kinds  # Polars cuts those that are long
+    if may_differ and series.to_list()[: variable.size] != list(variable.levels):
+        raise TypeError("the library has turned one type into another, or has cut it")
     return series
+
+
+def _n_digits(levels: Iterable[Any]) -> int:
+    """Return how many digits a column of Decimals needs, before the point and behind it.
+
+    Examples
+    --------
+    >>> _n_digits([Decimal("100.5"), Decimal("0.25"), 7])
+    5
+    """
+    decimals = [level for level in levels if isinstance(level, Decimal)]
+    before = max((one.adjusted() + 1 for one in decimals), default=0)
+    behind = max((-int(one.as_tuple().exponent) for one in decimals), default=0)
+    return max(before, 0) + max(behind, 0)
 
 
 def _dtype_of_large(levels: Sequence[Any], backend: str) -> Any:
@@ -186,6 +210,8 @@ def _array_of(table: Any) -> np.ndarray:
     if isinstance(table, np.ndarray):
         return table
     cells, array = (rectangle(table, "table", dtype) for dtype in (object, None))
+    if array.dtype == object:  # whose cells may be of a kind that cannot be compared
+        return cells
     kinds = set(map(type, cells.ravel()))
     is_same = (array == cells) | (array != array)  # NaN is not equal to itself
     return array if (len(kinds) < 2 or kinds == {int, float}) and is_same.all() else cells
@@ -223,15 +249,34 @@ def _filled_series(series: nw.Series[Any], rows: np.ndarray, cells: np.ndarray) 
         raise JointPMFError(f"Polars cannot fill column {series.name!r}, which has no type")
     if cells.dtype.kind in "mM":  # which a list would take for whole numbers
         return _filled_times(series, rows, cells)
+    try:
+        found = _with_cells(series, rows, cells)
+        are_decimals = isinstance(cells[0], Decimal)  # whose digits Polars cuts
+        is_whole = not are_decimals or found[rows.tolist()].to_list() == cells.tolist()
+    except _UNFIT:
+        is_whole = False
+    if not is_whole:
+        raise JointPMFError(
+            f"column {series.name!r} cannot hold what it would be filled with, such as "
+            f"{shown(cells[0])}"
+        )
+    return found
+
+
+def _with_cells(series: nw.Series[Any], rows: np.ndarray, cells: np.ndarray) -> nw.Series[Any]:
+    """Return a column with some cells set, or raise what its library raises."""
+    library: Any = series.implementation
+    if series.dtype == nw.Unknown and len(rows) == len(series):  # of a type that holds nothing
+        return nw.new_series(series.name, cells.tolist(), backend=library)
     if series.dtype.is_integer() and cells.dtype.kind == "f":
         if (cells % 1 == 0).all():
             cells = cells.astype(np.int64)
         else:
             series = series.cast(nw.Float64)
-    if series.implementation.is_polars() and series.dtype.is_temporal():
+    if library.is_polars() and series.dtype.is_temporal():
         typed = nw.new_series(series.name, cells.tolist(), series.dtype, backend="polars")
         return series.scatter(rows.tolist(), typed)  # else the unit would be taken for its own
-    if not series.implementation.is_pyarrow():
+    if not library.is_pyarrow():
         return series.scatter(rows.tolist(), cells.tolist())
     native = series.to_native()
     values = native.to_pylist()  # PyArrow itself cannot replace in all of its types

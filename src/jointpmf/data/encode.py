@@ -95,9 +95,9 @@ def encode(
     max_levels : int
         A column of numbers or times with more distinct ones must be binned.
     missing_code : number or text, optional
-        What means missing besides. By default nothing does, except that in arrays −1 does where the
-        variable of a given domain has neither such a level nor a bin for it; NaN says that −1 does
-        not even then.
+        What means missing besides; a number also where a column of a frame holds it as text. By
+        default nothing does, except that in arrays −1 does where the variable of a given domain has
+        neither such a level nor a bin for it; NaN says that −1 does not even then.
 
     Examples
     --------

@@ -7,6 +7,7 @@ pass that makes its codes small, and one lookup that gives them the order of the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -140,7 +141,41 @@ def codes_of_pandas(series: Any) -> OwnCodes:
     if hasattr(series.dtype, "categories"):
         return OwnCodes(series.cat.codes.to_numpy(), len(series.dtype.categories))
     codes, levels = series.factorize()
+    kind: Any = type(series)
+    if _cuts_texts(kind) and _are_cut(series, codes, levels):
+        return _codes_of_texts(series.to_numpy(object), codes != _NONE)
     return OwnCodes(codes, len(levels))
+
+
+@cache
+def _cuts_texts(kind: Any) -> bool:
+    """Tell whether pandas reads texts only up to their first NUL, as it did before 3.1."""
+    return len(kind(["", "\0"], dtype=object).factorize()[1]) == 1
+
+
+def _are_cut(series: Any, codes: np.ndarray, levels: Any) -> bool:
+    """Tell whether any code is that of another text than the cell's."""
+    in_python = series.dtype.kind == "O" and getattr(series.dtype, "storage", "python") == "python"
+    if not in_python or not len(levels):
+        return False
+    is_known = codes != _NONE
+    texts = np.asarray(levels, object)[codes[is_known]]
+    return bool((texts != series.to_numpy(object)[is_known]).any())
+
+
+def _codes_of_texts(cells: np.ndarray, is_known: np.ndarray) -> OwnCodes:
+    r"""Return codes in the order of first rows, by what Python holds for equal.
+
+    Examples
+    --------
+    >>> texts = np.array(["a\0", None, "a", "a\0"], object)
+    >>> _codes_of_texts(texts, texts != None).codes.tolist()
+    [0, -1, 1, 0]
+    """
+    code_of: dict[Any, int] = {}
+    codes = np.full(len(cells), _NONE, np.int64)
+    codes[is_known] = [code_of.setdefault(cell, len(code_of)) for cell in cells[is_known]]
+    return OwnCodes(codes, len(code_of))
 
 
 def codes_of_polars(series: Any, are_listed: bool) -> OwnCodes:

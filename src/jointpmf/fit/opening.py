@@ -112,6 +112,7 @@ def kept(
             logger.info("the codes of %d rows are on disk", spool.n_rows)
             yield SpooledRows(spool)
         else:
+            logger.info("%d rows were read", held[0].n_rows)
             yield Table.of_codes(*held)
 
 

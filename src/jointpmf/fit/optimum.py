@@ -10,6 +10,7 @@ of the rows of its own, and goes on from there with all rows before it is compar
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -31,6 +32,8 @@ from jointpmf.threads import interrupts
 
 if TYPE_CHECKING:
     from jointpmf.fit.likelihood import EMFit
+
+logger = logging.getLogger("jointpmf")
 
 _SEARCH_TOL = 1e-8
 """How far the fits of a search are taken, in nats per row: enough to tell optima apart."""
@@ -247,6 +250,8 @@ class _Climbs:
         """Begin afresh, and make moves until several are in vain."""
         rows, effort = table.rows, self.fit.effort
         for kind, make in fresh_points(table, self.fit.rank, k, self.generator):
+            if not self._is_stopped:
+                logger.info("%s: %s", self._stage(k), kind)
             if not self._is_stopped and (point := make()) is not None:
                 self._pay(table, passes_of_start(kind))
                 self._try(table, point, loop, kind)
@@ -343,12 +348,16 @@ class _Climbs:
     def _loop(self, k: int) -> Loop:
         """Return how long the fits of a climb run, and what is said of them."""
         loop = self.fit.loop
+        return in_stage(replace(loop, tol=max(loop.tol, _SEARCH_TOL)), self._stage(k))
+
+    def _stage(self, k: int) -> str:
+        """Return which start it is, and what those before it have found."""
         stage = f"start {k + 1} of {'' if self.fit.n_starts else 'at most '}{self.n_most}"
         if self.ends:
             count = max(self.n_found(self.best), 1)
             often = {1: "once", 2: "twice"}.get(count, f"{count} times")
             stage += f", best {self.best.objective:.4f}, found {often}"
-        return in_stage(replace(loop, tol=max(loop.tol, _SEARCH_TOL)), stage)
+        return stage
 
 
 def _passes(outcome: Outcome) -> int:
