@@ -33,20 +33,21 @@ OF_ANY_RANK = {
     "check_fit_idempotent",
     "check_sample_weight_equivalence_on_dense_data",
 }
-"""Checks of scikit-learn that a search for the rank could fail where one fit does not."""
+"""Checks of scikit-learn that a search for a rank or a start could fail where one fit does not."""
 
 any_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 either_rank = pytest.mark.parametrize("rank", [2, "auto"])
 
 
-@parametrize_with_checks([kind(4, max_iter=10) for kind in KINDS])
+@parametrize_with_checks([kind(4, max_iter=10, n_starts=2) for kind in KINDS])
 def test_scikit_learn_accepts_every_estimator(estimator, check):
     passes(estimator, check)
 
 
 @any_kind
-def test_scikit_learn_accepts_a_rank_that_is_found(kind):
-    for estimator, check in estimator_checks_generator(kind(max_iter=6), legacy=True):
+@pytest.mark.parametrize("rank", ["auto", 4])
+def test_scikit_learn_accepts_a_rank_that_is_found_and_as_many_starts_as_it_takes(kind, rank):
+    for estimator, check in estimator_checks_generator(kind(rank, max_iter=6), legacy=True):
         if name_of(check) in OF_ANY_RANK:
             passes(estimator, check)
 

@@ -757,8 +757,8 @@ def table(tmp_path_factory):
 @pytest.mark.parametrize(
     "options",
     [
-        ["--rank", "8", "--max-iter", "400", "--tol", "0"],
-        ["--rank", "6", "--method", "marginals", "--max-iter", "120", "--tol", "0"],
+        ["--rank", "8", "--max-iter", "150", "--tol", "0"],
+        ["--rank", "6", "--method", "marginals", "--max-iter", "50", "--tol", "0"],
         [],
     ],
     ids=["likelihood", "marginals", "rank auto"],

@@ -50,7 +50,7 @@ def fit(table=CODES, validation=0.1, scoring="error", n_average=3, kinds=FEW, **
         table,
         validation=jp.HiddenCells(validation, scoring),
         search=jp.Search(n_average=n_average, kinds=kinds),
-        **{"random_state": 0, "max_iter": 40} | options,
+        **{"random_state": 0, "max_iter": 20} | options,
     )
 
 

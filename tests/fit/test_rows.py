@@ -130,7 +130,12 @@ def curve_numbers(curve):
         lambda: fit(WIDE_ROWS, 20, domain=None, max_iter=20),
         lambda: fit(WIDE_ROWS, 20, domain=None, max_iter=20, n_average=2),
         lambda: jp.choose_rank(
-            WIDE_ROWS, [19, 20], validation=WIDE_ROWS, random_state=0, max_iter=2
+            WIDE_ROWS,
+            [19, 20],
+            validation=WIDE_ROWS,
+            search=jp.Search(n_starts=2),
+            random_state=0,
+            max_iter=2,
         ),
         lambda: jp.fit_rows(
             WIDE_ROWS,

@@ -13,9 +13,12 @@ import pytest
 from distributed import Client, LocalCluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster():
-    """Two worker processes of Dask, each with a nanny that starts it again."""
+    """Two worker processes of Dask, each with a nanny that starts it again.
+
+    They end with the file that uses them: also where they have nothing to do they take time.
+    """
     levels = [(handler, handler.level) for handler in logging.getLogger().handlers]
     with (
         LocalCluster(

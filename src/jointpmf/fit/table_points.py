@@ -73,14 +73,13 @@ def disagreement_of(pmfs: Sequence[JointPMF]) -> float:
     >>> round(disagreement_of([pmf, pmf]), 12)
     0.0
     """
-    total = 0.0
-    for k, pmf in enumerate(pmfs):
-        rows = Codes(pmf.domain, pmf.sample(_ROWS_OF_EACH, random_state=0, backend="codes"))
-        # the average has the mean of their probabilities; as a model it would be of a rank whose
-        # loops may not be compiled yet
-        logs = np.array([own.log_probability(rows) for own in pmfs])
-        mean = np.logaddexp.reduce(logs) - np.log(len(pmfs))
-        total += float((logs[k] - mean).mean())
+    drawn = [pmf.sample(_ROWS_OF_EACH, random_state=0, backend="codes") for pmf in pmfs]
+    rows = Codes(pmfs[0].domain, np.concatenate(drawn))
+    # the average has the mean of their probabilities; as a model it would be of a rank whose
+    # loops may not be compiled yet
+    logs = np.reshape([pmf.log_probability(rows) for pmf in pmfs], (len(pmfs), len(pmfs), -1))
+    means = np.logaddexp.reduce(logs) - np.log(len(pmfs))
+    total = sum(float((logs[k, k] - mean).mean()) for k, mean in enumerate(means))
     return max(total / len(pmfs), 0.0)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jointpmf.point import Point
 from jointpmf.solvers.curvature import Curvature
 from jointpmf.solvers.jacobian import positive_rank, whole_tangent
 from jointpmf.threads import one_blas_thread
@@ -21,7 +22,6 @@ from jointpmf.threads import one_blas_thread
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
     from jointpmf.judge.known import KnownTables
-    from jointpmf.point import Point
 
 Subset = tuple[int, ...]
 
@@ -123,10 +123,18 @@ def _best(
 
 
 def _forms(domain: Domain, point: Point, directions: np.ndarray, subset: Subset) -> np.ndarray:
-    """Return what a table sees of directions: its JᵀJ over them, as a part of its trace."""
-    curvature = Curvature(domain, [subset], np.ones(1)).at(point)
-    products = [curvature.times(direction) for direction in directions]
-    return np.reshape(products, directions.shape) @ directions.T / curvature.trace()
+    """Return what a table sees of directions: its JᵀJ over them, as a part of its trace.
+
+    It sees the weights and its own variables only, and of these JᵀJ is small.
+    """
+    names, rank = domain.names, len(point.weights)
+    part = domain.project([names[n] for n in subset])
+    levels = np.concatenate([np.arange(*domain.offsets[n : n + 2]) for n in subset])
+    own = Point(point.weights, point.factors[levels])
+    matrix = Curvature(part, [tuple(range(len(subset)))], np.ones(1)).matrix(own)
+    rows = np.concatenate([[0], 1 + levels])[:, None] * rank + np.arange(rank)
+    seen = directions[:, rows.ravel()]
+    return seen @ matrix @ seen.T / np.trace(matrix)
 
 
 def _rank(form: np.ndarray) -> int:
