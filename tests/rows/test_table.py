@@ -458,7 +458,7 @@ class TestBits:
     def problem(self):
         generator = np.random.default_rng(0)
         domain = jp.Domain.of_sizes([5, 4, 6, 3, 2, 7, 5, 4])
-        table = oracle.random_table(generator, domain, 20_000, 0.2)
+        table = oracle.random_table(generator, domain, 40_000, 0.2)
         table[::4, 4:] = -1
         rows = rows_of(table, domain, generator.random(len(table)))
         # rows that have both of these levels are multiplied exactly, others as they are
