@@ -11,12 +11,12 @@ import numpy as np
 from jointpmf.compiled.cells import listed_cells
 from jointpmf.compiled.panels import lanes_of, panel_width
 from jointpmf.compiled.posteriors import (
-    BLOCK_NUMBERS,
     Rooms,
     as_panels,
     e_step,
     panels_of,
     predict_step,
+    rows_at_once,
     stack_of,
 )
 from jointpmf.components import COMPONENT, of_own_variable
@@ -160,7 +160,7 @@ class _Posteriors:
 
     def blocks(self) -> list[tuple[int, int]]:
         """Return the ends of rows that are answered at a time: fewer where each takes longer."""
-        return row_blocks(self._codes.n_rows, max(BLOCK_NUMBERS // len(self._weights), 1))
+        return row_blocks(self._codes.n_rows, rows_at_once(len(self._weights)))
 
     def set_rows(self, begin: int, end: int, posterior: np.ndarray, logs: np.ndarray) -> None:
         """Set the posteriors and the log-probabilities of rows begin:end."""

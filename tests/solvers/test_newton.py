@@ -88,7 +88,7 @@ def test_an_optimum_on_the_boundary_is_reached(seed):
     start = jp.random_pmf(marginals.domain, 3, 50 + seed)
     solution = fit(marginals, start=start)
     sweeps = fit(marginals, start=solution.pmf, method="aoadmm", max_iter=200)
-    assert min(factor.min() for factor in solution.pmf.factors) == 0
+    assert min(factor.min() for factor in solution.pmf.factors) < 1e-15
     assert solution.status is jp.Status.CONVERGED
     assert solution.kkt < 1e-6
     assert complementarity(marginals, solution.pmf) < 1e-8

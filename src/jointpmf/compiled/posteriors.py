@@ -28,11 +28,11 @@ right as they are: what underflowed is 2⁴⁰⁰ times smaller. Others are mult
 _LIFT = 100
 """Power of two that takes the smallest doubles to where they have all their digits."""
 
-_BLOCK_ROWS, BLOCK_NUMBERS = 64, 2**22
+_BLOCK_ROWS, _BLOCK_NUMBERS = 64, 2**22
 """Rows whose posteriors are held at once; of several panels more rows, but no more numbers than
 these. Any number gives the same bits."""
 
-MANY = 256
+_MANY = 256
 """Components from which on a row's part in a panel is left out where it is negligible, and rows are
 sorted by level; fewer cost little, and stay exact."""
 
@@ -89,7 +89,7 @@ def room_for(columns: np.ndarray, block: int = 0) -> Room:
     """
     n_panels, n_levels, wide = columns.shape
     if block == 0:
-        most = min(n_levels, BLOCK_NUMBERS // (n_panels * wide)) if n_panels > 1 else 0
+        most = min(n_levels, _BLOCK_NUMBERS // (n_panels * wide)) if n_panels > 1 else 0
         block = max(most, _BLOCK_ROWS)
     shape = n_panels, block
     return Room(np.empty((*shape, wide)), np.empty(shape), np.empty(shape, int), np.empty(block))
@@ -107,6 +107,16 @@ class Rooms:
         if key not in self._made:
             self._made[key] = room_for(columns)
         return self._made[key]
+
+
+def are_many(rank: int) -> bool:
+    """Tell whether EM of so many components goes through `e_step_of_many`."""
+    return rank >= _MANY
+
+
+def rows_at_once(rank: int) -> int:
+    """Return how many rows a thread may explain at a time, each by so many components."""
+    return max(_BLOCK_NUMBERS // rank, 1)
 
 
 def stack_of(weights: np.ndarray, factors: np.ndarray) -> np.ndarray:
@@ -261,7 +271,7 @@ def predict_step(cells, ptr, columns, powers, n_safe, room, answers, predicted, 
     """
     products, shares, behind, totals = room
     n_panels, block = len(columns), _even(len(logs), len(totals))
-    least = _NEGLIGIBLE if n_panels * len(lanes) >= MANY else 0.0
+    least = _NEGLIGIBLE if n_panels * len(lanes) >= _MANY else 0.0
     for begin in range(0, len(logs), block):
         end = min(begin + block, len(logs))
         _explain(room, logs, columns, powers, n_safe, cells, ptr, begin, end, lanes)

@@ -20,7 +20,7 @@ from jointpmf.errors import (
     whole_number,
 )
 
-_LEAST = 1e-250
+_LEAST = 1e-300
 """If all weights are below it, products with them come near the smallest numbers that there are."""
 
 

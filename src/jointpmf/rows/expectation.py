@@ -14,9 +14,9 @@ import numpy as np
 
 from jointpmf.compiled.panels import aligned_zeros, lanes_of, padded_width, panel_width
 from jointpmf.compiled.posteriors import (
-    MANY,
     Panels,
     Rooms,
+    are_many,
     e_step,
     e_step_of_many,
     empty_panels,
@@ -165,7 +165,7 @@ class Expectation(Stacks):
                 weights = self.rows.weights[rows]
                 found = own[rows.start - begin : rows.stop - begin]
                 given = cells, ptr, weights, *panels, self._rooms.of(panels.columns)
-                if self.rank >= MANY and logs is None:
+                if logs is None and are_many(self.rank):
                     e_step_of_many(*given, counts[k], found, self._lanes)
                 else:
                     e_step(*given, np.empty((0, 0)), counts[k], found, self._lanes)
