@@ -66,15 +66,15 @@ def test_ctrl_c_at_any_moment_is_a_quiet_end(model):
     assert ended(begun(*arguments))[0] == 0
     whole = time.monotonic() - before
     codes = []
-    for moment in range(20):
+    for moment in range(10):
         process = begun(*arguments)
-        time.sleep(whole * moment / 20)
+        time.sleep(whole * moment / 10)
         process.send_signal(signal.SIGINT)
         if moment % 2:
             process.send_signal(signal.SIGINT)
         codes.append(ended(process)[0])
     assert set(codes) <= {0, INTERRUPTED}
-    assert codes.count(INTERRUPTED) > 5
+    assert codes.count(INTERRUPTED) > 2
 
 
 def test_a_background_job_goes_on(model):
