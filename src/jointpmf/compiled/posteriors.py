@@ -127,10 +127,10 @@ def stack_of(weights: np.ndarray, factors: np.ndarray) -> np.ndarray:
     return stack
 
 
-def panels_of(stack: np.ndarray, wide: int) -> Panels:
-    """Return a stack as panels of `wide` columns."""
-    columns = empty_panels(stack.shape, wide)
-    powers = np.empty(len(stack), np.int64)
+def panels_of(stack: np.ndarray, wide: int, made: Panels | None = None) -> Panels:
+    """Return a stack as panels of `wide` columns, in the memory of those made before, if any."""
+    columns = empty_panels(stack.shape, wide) if made is None else made.columns
+    powers = np.empty(len(stack), np.int64) if made is None else made.powers
     bits = stack.view(np.int64)
     n_safe = safe_cells(set_panels(stack, bits, 0, columns, powers))
     if n_safe == 0:

@@ -109,6 +109,7 @@ class Expectation(Stacks):
         n_chunks = self._n_chunks(n_cells, chunk_bytes)
         self._bounds = np.linspace(0, len(rows), n_chunks + 1).astype(np.int64)
         self._sums = np.empty(len(self._bounds) - 1)
+        self._panels: dict[int, Panels] = {}
         self._counts: dict[int, list[np.ndarray]] = {}
         self._rooms = Rooms()
 
@@ -132,7 +133,7 @@ class Expectation(Stacks):
 
     def _counted(self, stack: np.ndarray, combinations: Combinations | None) -> np.ndarray:
         """Return the sum of what all chunks count of each row of a stack."""
-        n_rows, panels = len(stack), panels_of(stack, len(self._lanes))
+        n_rows, panels = len(stack), self._panels_of(stack)
         if n_rows not in self._counts:
             shape = n_rows, self.width
             self._counts[n_rows] = [empty_panels(shape, len(self._lanes)) for _ in self._sums]
@@ -143,10 +144,15 @@ class Expectation(Stacks):
         counts = stack_of_panels(chunks[0])
         return counts.copy() if len(panels.columns) == 1 else counts
 
+    def _panels_of(self, stack: np.ndarray) -> Panels:
+        made = self._panels.get(len(stack))
+        self._panels[len(stack)] = panels_of(stack, len(self._lanes), made)
+        return self._panels[len(stack)]
+
     def log_likelihoods(self, stack: np.ndarray) -> np.ndarray:
         """Return the log-likelihood of each distinct row."""
         logs, nothing = np.empty(len(self.rows)), np.empty((0, 0, 0))
-        panels = panels_of(stack, len(self._lanes))
+        panels = self._panels_of(stack)
         self._run(panels, [nothing] * len(self._sums), None, logs)
         return logs
 
