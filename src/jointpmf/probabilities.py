@@ -34,9 +34,9 @@ def on_simplex(given: Any, what: str) -> np.ndarray:
     [0.25, 0.75]
     """
     array = float_array(given, f"{what} must be an array of numbers").copy()
-    if not np.isfinite(array).all():
-        raise JointPMFError(f"{what} must be finite")
     is_possible = bool(((array >= 0) & (array < 2)).all())  # sums of others could overflow
+    if not is_possible and not np.isfinite(array).all():
+        raise JointPMFError(f"{what} must be finite")
     off = np.abs(array.sum(axis=0) - 1).max(initial=0) if is_possible else np.inf
     if off > _FEASIBLE:
         raise JointPMFError(f"{what} must be non-negative and sum to one")

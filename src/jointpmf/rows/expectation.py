@@ -175,7 +175,8 @@ class Expectation(Stacks):
                     e_step_of_many(*given, counts[k], found, self._lanes)
                 else:
                     e_step(*given, np.empty((0, 0)), counts[k], found, self._lanes)
-            self._sums[k] = weighted_sum(self.rows.weights[begin:end], own)
+            if logs is None:
+                self._sums[k] = weighted_sum(self.rows.weights[begin:end], own)
 
         run_all([partial(chunk, k) for k in range(len(counts))])
 
