@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from jointpmf.compiled.blas import add_product
-from jointpmf.compiled.jit import compiled
+from jointpmf.compiled.jit import compiled, inner
 from jointpmf.compiled.loops import add_sparse_row
 
 # Groups are passed as a plain tuple (variables, ptr, starts), which numba dispatches fastest:
@@ -38,17 +38,48 @@ def khatri_rao(factors, offsets, groups, chosen, out):
 
 
 @compiled
-def contract_pairs(sums, groups, chosen, factors, offsets, n, out):
-    """Add to `out` the sums of the chosen groups of two, with all variables but n summed out."""
+def factor_cross(
+    head_sums,
+    heads,
+    head_groups,
+    tail_sums,
+    tails,
+    tail_groups,
+    factors,
+    offsets,
+    n,
+    total,
+    weights,
+    out,
+):
+    """Set out[f, i] to what all groups with variable n say of its level i, eq. 7.
+
+    What groups of three and more say, `contract_many` has added to `total`, of shape (i, f).
+    """
+    _contract(head_sums, heads, head_groups, factors, offsets, n, total)
+    _contract(tail_sums, tails, tail_groups, factors, offsets, n, total)
+    for f in range(len(weights)):
+        for i in range(len(total)):
+            out[f, i] = weights[f] * total[i, f]
+
+
+@inner
+def _contract(sums, groups, chosen, factors, offsets, n, out):
+    """Add to `out` the sums of the chosen groups of one or two, with all but n summed out."""
     variables, ptr, starts = groups
     for c in range(len(chosen)):
         g = chosen[c]
-        first, second = variables[ptr[g]], variables[ptr[g] + 1]
-        other, own_step, other_step = first, 1, len(out)  # cells between neighbouring levels
-        if n == first:
-            other, own_step, other_step = second, offsets[second + 1] - offsets[second], 1
-        for i in range(len(out)):
+        length, other = ptr[g + 1] - ptr[g], variables[ptr[g]]
+        own_step, other_step = 1, len(out)  # cells between neighbouring levels
+        if length == 2 and n == other:
+            other, other_step = variables[ptr[g] + 1], 1
+            own_step = offsets[other + 1] - offsets[other]
+        for i in range(len(out) if length < 3 else 0):
             cell = starts[g] + i * own_step
+            if length == 1:
+                for f in range(out.shape[1]):
+                    out[i, f] += sums[cell, f]
+                continue
             for row in range(offsets[other], offsets[other + 1]):
                 for f in range(out.shape[1]):
                     out[i, f] += sums[cell, f] * factors[row, f]
@@ -57,12 +88,12 @@ def contract_pairs(sums, groups, chosen, factors, offsets, n, out):
 
 @compiled
 def contract_many(sums, groups, chosen, factors, offsets, n, out):
-    """Do as `contract_pairs`, for groups of any size."""
+    """Add to `out` the sums of the chosen groups of three or more, with all but n summed out."""
     variables, ptr, starts = groups
     product = np.empty(out.shape[1])
     for c in range(len(chosen)):
         g = chosen[c]
-        for cell in range(starts[g], starts[g + 1]):
+        for cell in range(starts[g], starts[g + 1] if ptr[g + 1] - ptr[g] > 2 else starts[g]):
             rest, level = cell - starts[g], 0
             for f in range(len(product)):
                 product[f] = sums[cell, f]

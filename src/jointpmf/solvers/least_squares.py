@@ -62,8 +62,7 @@ class _Groups:
         # by last variable first: all heads below a tail are then neighbours
         self.members = sorted(groups, key=lambda group: group[::-1])
         self.id_of = {group: g for g, group in enumerate(self.members)}
-        lengths = {len(group) for group in self.members}
-        self.length = lengths.pop() if len(lengths) == 1 else None  # if all are of one length
+        self.longest = max(map(len, self.members), default=0)
         self.all = np.arange(len(self.members))
         self.layout = (
             np.array([n for group in self.members for n in group], np.int64),
@@ -350,21 +349,16 @@ class CoupledLeastSquares:
 
     def _factor_cross(self, n: int, point: Point) -> np.ndarray:
         """Return, of shape (rank, size), what all groups with variable n say of it, eq. 7."""
-        total = np.zeros((self.domain.sizes[n], self._factors.shape[1]))
-        self._contract(self._heads, self._heads_with[n], self._head_sums[0], n, total)
-        self._contract(self._tails, self._tails_with[n], self._tail_sums[0], n, total)
-        return np.multiply(total[:, : self.rank].T, point.weights[:, None], order="C")
-
-    def _contract(
-        self, groups: _Groups, chosen: np.ndarray, sums: np.ndarray, n: int, out: np.ndarray
-    ) -> None:
-        """Add the sums of the chosen groups, with all variables but n summed out."""
-        if groups.length == 1:
-            for g in chosen:
-                out += sums[groups.rows(g)]
-        elif len(chosen):
-            contract = kernels.contract_pairs if groups.length == 2 else kernels.contract_many
-            contract(sums, groups.layout, chosen, self._factors, self.domain.offsets, n, out)
+        size = self.domain.sizes[n]
+        total, out = np.zeros((size, self._factors.shape[1])), np.empty((self.rank, size))
+        heads = self._head_sums[0], self._heads.layout, self._heads_with[n]
+        tails = self._tail_sums[0], self._tails.layout, self._tails_with[n]
+        model = self._factors, self.domain.offsets, n, total
+        for groups, given in ((self._heads, heads), (self._tails, tails)):
+            if groups.longest > 2:
+                kernels.contract_many(*given, *model)
+        kernels.factor_cross(*heads, *tails, *model, point.weights, out)
+        return out
 
     def _weight_cross(self) -> np.ndarray:
         """Return, of shape (rank, 1), the tables against all factors."""
