@@ -117,7 +117,7 @@ def add_sparse_rows(a: Arrays, lanes: Any) -> None:
 def _multiply(out, table, cells, ptr, lanes):
     last = len(table) - 1
     for k in range(len(ptr) - 1):
-        loops.multiply_row(out, k, table, last, table, 0, cells, ptr[k], ptr[k + 1], lanes)
+        loops.multiply_row(out, k, table, last, 0, cells, ptr[k], ptr[k + 1], lanes)
 
 
 @compiled

@@ -1,6 +1,6 @@
 """The one exception that bad input raises, and the checks that every layer makes.
 
-Every module that logs imports this one, so that what is logged is not printed.
+Every public module imports this one, so that what is logged is not printed.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from jointpmf.compiled.posteriors import (
     e_step,
     panels_of,
     predict_step,
+    room_for_answers,
     rows_at_once,
     stack_of,
 )
@@ -176,10 +177,12 @@ class _Posteriors:
         self, begin: int, end: int, predicted: np.ndarray, logs: np.ndarray
     ) -> None:
         """Set what rows begin:end say of the target, and their log-probabilities."""
+        room = self._rooms.of(self._panels.columns)
+        said = room_for_answers(room, self._answers)
         for own, cells, ptr in self._listed(begin, end):
             predict_step(
-                cells, ptr, *self._panels, self._rooms.of(self._panels.columns),
-                self._answers, predicted[own], logs[own], self._lanes,
+                cells, ptr, *self._panels, room, self._answers, said,
+                predicted[own], logs[own], self._lanes,
             )  # fmt: skip
         predicted[logs == -np.inf] = self._marginal
 

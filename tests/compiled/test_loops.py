@@ -16,8 +16,8 @@ WIDTHS = [4, 32]
 
 
 @compiled
-def _multiply(out, row, start, prior, factors, first, cells, begin, end, lanes):
-    return loops.multiply_row(out, row, start, prior, factors, first, cells, begin, end, lanes)
+def _multiply(out, row, factors, prior, first, cells, begin, end, lanes):
+    return loops.multiply_row(out, row, factors, prior, first, cells, begin, end, lanes)
 
 
 @compiled
@@ -93,7 +93,7 @@ def test_multiply_row(width, dtype):
     factors = problem.numbers()
 
     def call(out, lanes):
-        return _multiply(out, 1, factors, 9, factors, problem.first, problem.cells, 2, 15, lanes)
+        return _multiply(out, 1, factors, 9, problem.first, problem.cells, 2, 15, lanes)
 
     problem.assert_same(call, problem.numbers(3))
     (out, total), _ = problem.both(call, problem.numbers(3))

@@ -1,5 +1,7 @@
 """Posteriors of rows for queries, against brute force, where products are small and rows long."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -89,6 +91,30 @@ def test_a_tiny_weight_decides_where_the_others_are_impossible():
         found, logs = assert_posterior(domain, [1.0, tiny], factors, [[0, 0], [1, 0]])
         np.testing.assert_array_equal(found[0], [0, 1])
         assert logs[0] == pytest.approx(np.log(tiny) + 2 * np.log(0.5), rel=1e-14)
+
+
+def test_levels_that_nothing_explains_or_hardly_beside_components_far_apart():
+    """A probability of 1e-200 in one row of the stack makes all rows be lifted, zeros too."""
+    far = np.array([[1.0, 1e-200], [0.0, 1.0]])
+    tiny = np.array([[0.5, 0.5], [0.5, 0.5], [0.0, 0.0], [1e-290, 1e-290]])
+    pmf = jp.JointPMF(jp.Domain.of_sizes([2, 4]), [0.5, 0.5], [far, tiny])
+    logs = pmf.log_probability([[0, 2], [1, 2], [0, 3], [1, 0]])
+    assert (logs[:2] == -np.inf).all()
+    np.testing.assert_allclose(logs[2:], [np.log(0.5) + np.log(1e-290), np.log(0.25)], rtol=1e-14)
+
+
+def test_a_target_of_many_levels_takes_little_more_memory_than_its_answer():
+    domain = jp.Domain.of_sizes([2000, 2000])
+    pmf = jp.random_pmf(domain, 36, random_state=0)
+    codes = jp.Codes(domain, np.random.default_rng(0).integers(0, 2000, (3000, 2)))
+    pmf.predict_proba(codes, "x1")
+    tracemalloc.start()
+    answer = pmf.predict_proba(codes, "x1")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * answer.nbytes
+    one = pmf.predict_proba(jp.Codes(domain, codes.array[-1:]), "x1")
+    np.testing.assert_allclose(answer[-1:], one, rtol=1e-12)
 
 
 def test_impossible_and_empty_rows_get_the_weights():

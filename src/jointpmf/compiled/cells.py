@@ -8,9 +8,9 @@ import numpy as np
 
 from jointpmf.compiled.jit import compiled
 
-_LISTED_AT_ONCE, _ROWS_AT_ONCE = 2**17, 2**11
-"""Cells that are listed at a time, so that they stay near the processor; of many variables as many
-rows at least, which make up for it that the model must come near the processor too."""
+_LISTED_AT_ONCE, _ROWS_AT_ONCE, _MOST_LISTED = 2**17, 2**11, 2**20
+"""Cells that are listed at a time, so that they stay near the processor; but no fewer rows than the
+second, which make up for bringing a model near it; and no more cells than the third."""
 
 
 def cell_dtype(n_levels: int) -> type[np.unsignedinteger]:
@@ -31,7 +31,8 @@ def listed_cells(
     Each block's arrays are overwritten by the next.
     """
     n_variables = max(len(columns), 1)
-    step = max(min(max(_LISTED_AT_ONCE // n_variables, _ROWS_AT_ONCE), end - begin), 1)
+    wished = max(_LISTED_AT_ONCE, min(_ROWS_AT_ONCE * n_variables, _MOST_LISTED))
+    step = max(min(wished // n_variables, end - begin), 1)
     cells = np.empty(step * n_variables, cell_dtype(int(offsets[-1])))
     ptr = np.empty(step + 1, np.int64)
     for first in range(begin, end, step):

@@ -70,11 +70,13 @@ def _contract(sums, groups, chosen, factors, offsets, n, out):
     for c in range(len(chosen)):
         g = chosen[c]
         length, other = ptr[g + 1] - ptr[g], variables[ptr[g]]
+        if length > 2:
+            continue
         own_step, other_step = 1, len(out)  # cells between neighbouring levels
         if length == 2 and n == other:
             other, other_step = variables[ptr[g] + 1], 1
             own_step = offsets[other + 1] - offsets[other]
-        for i in range(len(out) if length < 3 else 0):
+        for i in range(len(out)):
             cell = starts[g] + i * own_step
             if length == 1:
                 for f in range(out.shape[1]):
@@ -93,7 +95,9 @@ def contract_many(sums, groups, chosen, factors, offsets, n, out):
     product = np.empty(out.shape[1])
     for c in range(len(chosen)):
         g = chosen[c]
-        for cell in range(starts[g], starts[g + 1] if ptr[g + 1] - ptr[g] > 2 else starts[g]):
+        if ptr[g + 1] - ptr[g] < 3:
+            continue
+        for cell in range(starts[g], starts[g + 1]):
             rest, level = cell - starts[g], 0
             for f in range(len(product)):
                 product[f] = sums[cell, f]

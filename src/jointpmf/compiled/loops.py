@@ -29,14 +29,11 @@ def _loop(name: str, result: Any, *arguments: Any) -> Any:
 
 
 @intrinsic
-def multiply_row(_, out, row, start, prior, factors, first, cells, begin, end, lanes):
-    """Set out[row] to start[prior] · Π over cells begin:end of factors[cell]; return its sum.
-
-    The start may be out[row] itself, which has those columns alone.
-    """
+def multiply_row(_, out, row, factors, prior, first, cells, begin, end, lanes):
+    """Set out[row] to factors[prior] · Π over cells begin:end of factors[cell]; return its sum."""
     return _loop(
         "multiply_row", types.float64,
-        out, _INDEX, start, _INDEX, factors, _INDEX, cells, _INDEX, _INDEX, lanes,
+        out, _INDEX, factors, _INDEX, _INDEX, cells, _INDEX, _INDEX, lanes,
     )  # fmt: skip
 
 

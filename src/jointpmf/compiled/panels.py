@@ -111,7 +111,7 @@ def plain_is_needed() -> bool:
 @compiled
 def _try_all(out, exponents, table, cells, lanes):
     """Run each loop that has two forms once."""
-    multiply_row(out, 0, table, 1, table, 0, cells, 0, 1, lanes)
+    multiply_row(out, 0, table, 1, 0, cells, 0, 1, lanes)
     multiply_long_row(out, exponents, 0, table, 1, 0, cells, 0, 1, 1, lanes)
     add_row(out, -1, table, 1, 1.0, 0, cells, 0, 1, lanes)
     add_rows(out, 0, table, cells, 0, 1, lanes)

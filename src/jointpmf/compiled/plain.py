@@ -10,11 +10,11 @@ from math import frexp
 from jointpmf.compiled.jit import LANES, inner
 
 
-def multiply_row(out, row, start, prior, factors, first, cells, begin, end, lanes):
+def multiply_row(out, row, factors, prior, first, cells, begin, end, lanes):
     """See `loops.multiply_row`."""
     last = first + len(lanes)
     products = out[row, first:last]
-    products[:] = start[prior, first:last]
+    products[:] = factors[prior, first:last]
     for c in range(begin, end):
         numbers = factors[cells[c], first:last]
         for f in range(len(products)):

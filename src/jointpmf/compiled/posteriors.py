@@ -30,7 +30,7 @@ _LIFT = 100
 
 _BLOCK_ROWS, _BLOCK_NUMBERS = 64, 2**22
 """Rows whose posteriors are held at once; of several panels more rows, but no more numbers than
-these. Any number gives the same bits."""
+these, and so fewer than 2¹⁶ where they are sorted. Any number gives the same bits."""
 
 _MANY = 256
 """Components from which on a row's part in a panel is left out where it is negligible, and rows are
@@ -66,7 +66,7 @@ class Panels(NamedTuple):
     (1/2, 1] without them, so that products hardly underflow."""
     n_safe: int
     """Cells that can be multiplied without underflow whatever they are. If zero, the largest of a
-    row is in (1/2, 1] times two to the power of `_LIFT`."""
+    row is in (1/2, 1] times two to the power of `_LIFT`, or less where all of the row is tiny."""
 
 
 class Room(NamedTuple):
@@ -93,6 +93,12 @@ def room_for(columns: np.ndarray, block: int = 0) -> Room:
         block = max(most, _BLOCK_ROWS)
     shape = n_panels, block
     return Room(np.empty((*shape, wide)), np.empty(shape), np.empty(shape, int), np.empty(block))
+
+
+def room_for_answers(room: Room, answers: np.ndarray) -> np.ndarray:
+    """Return memory for what rows say of a target: of many levels, of fewer rows at a time."""
+    width = answers.shape[1] * LANES
+    return np.empty((max(min(len(room.totals), _BLOCK_NUMBERS // width), 1), width))
 
 
 class Rooms:
@@ -173,7 +179,7 @@ def set_panels(stack, bits, lift, panels, powers):
             top = max(top, number)
             low = min(low, number if number > 0 else _BITS_OF_ONE)
         power = (top >> 52) - 1022 - ((top & _FRACTION) == 0)
-        powers[i] = max(power, -1000) - lift
+        powers[i] = max(power - lift, -1000)  # a larger scale would be infinite
         is_normal = low > _FRACTION
         digits = (low & _FRACTION) + (_FRACTION + 1 if is_normal else 0)
         exponent = (low >> 52 if is_normal else 1) - 1075
@@ -263,19 +269,19 @@ def e_step_of_many(cells, ptr, row_weights, columns, powers, n_safe, room, count
 
 
 @compiled
-def predict_step(cells, ptr, columns, powers, n_safe, room, answers, predicted, logs, lanes):
+def predict_step(cells, ptr, columns, powers, n_safe, room, answers, said, predicted, logs, lanes):
     """Set predicted[k] to what components say of a target, by their part of row k; see `e_step`.
 
-    `answers` has the form of the columns, with a row for each level of the target. Of a row that
-    cannot happen, zeros are predicted.
+    `answers` has the form of the columns, with a row for each level of the target, and `said` is
+    memory for what some rows say. Of a row that cannot happen, zeros are predicted.
     """
     products, shares, behind, totals = room
-    n_panels, block = len(columns), _even(len(logs), len(totals))
+    n_panels, block = len(columns), _even(len(logs), len(said))
     least = _NEGLIGIBLE if n_panels * len(lanes) >= _MANY else 0.0
     for begin in range(0, len(logs), block):
         end = min(begin + block, len(logs))
         _explain(room, logs, columns, powers, n_safe, cells, ptr, begin, end, lanes)
-        said = np.zeros((end - begin, answers.shape[1] * LANES))
+        said[:] = 0.0
         for p in range(n_panels):
             for k in range(end - begin):
                 if shares[p, k] > least * totals[k]:
@@ -332,7 +338,7 @@ def _multiply(products, shares, columns, cells, ptr, begin, end, lanes):
     prior = len(columns) - 1
     for k in range(end - begin):
         start, stop = ptr[begin + k], ptr[begin + k + 1]
-        shares[k] = multiply_row(products, k, columns, prior, columns, 0, cells, start, stop, lanes)
+        shares[k] = multiply_row(products, k, columns, prior, 0, cells, start, stop, lanes)
 
 
 @inner

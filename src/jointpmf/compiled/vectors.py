@@ -105,11 +105,11 @@ def _sum_of_lanes(builder: Any, vectors: list[Any]) -> Any:
 
 def multiply_row(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """See `loops.multiply_row`."""
-    out, row, start, prior, factors, first, cells, begin, end, width = _unpacked(
+    out, row, factors, prior, first, cells, begin, end, width = _unpacked(
         context, builder, signature, args
     )
-    source = start.vectors(prior, first, width)
-    products = [cgutils.alloca_once_value(builder, start.load(p)) for p in source]
+    source = factors.vectors(prior, first, width)
+    products = [cgutils.alloca_once_value(builder, factors.load(p)) for p in source]
     with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (cell, _):
         source = factors.vectors(cells.index(cell), first, width)
         for product, pointer in zip(products, source, strict=True):

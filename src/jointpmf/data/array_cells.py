@@ -54,10 +54,14 @@ def names_number(level: Any, missing_code: Any) -> bool:
     --------
     >>> names_number(" 99.0", 99), names_number("99", "99"), names_number(99, 99)
     (True, False, False)
+    >>> names_number("9007199254740993", 9007199254740992)
+    False
     """
     if not isinstance(level, str) or isinstance(missing_code, str) or "_" in level:
         return False
-    try:
-        return level.strip() == str(missing_code) or bool(float(level) == missing_code)
-    except ValueError:
-        return False
+    for number in (int, float):  # not every whole number is a float
+        try:
+            return bool(number(level) == missing_code)
+        except ValueError:
+            continue
+    return level.strip() == str(missing_code)

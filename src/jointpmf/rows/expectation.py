@@ -89,7 +89,7 @@ class Stacks:
 
 
 class Expectation(Stacks):
-    """The E-step of some rows for models of one rank, with its working memory.
+    """The E-step of some rows for models of one rank, with its working memory: one call at a time.
 
     It takes `panel` components at a time, by default as many as are fastest. Each number is
     compiled on its own, so what is computed but once does better with one that is common.
@@ -142,7 +142,7 @@ class Expectation(Stacks):
         for chunk in chunks[1:]:
             chunks[0] += chunk
         counts = stack_of_panels(chunks[0])
-        return counts.copy() if len(panels.columns) == 1 else counts
+        return counts.copy() if np.may_share_memory(counts, chunks[0]) else counts
 
     def _panels_of(self, stack: np.ndarray) -> Panels:
         made = self._panels.get(len(stack))
