@@ -13,8 +13,8 @@ from jointpmf.compiled.panels import lanes_of, panel_width
 from jointpmf.compiled.posteriors import (
     Rooms,
     as_panels,
-    e_step,
     panels_of,
+    posterior_step,
     predict_step,
     room_for_answers,
     rows_at_once,
@@ -165,12 +165,9 @@ class _Posteriors:
 
     def set_rows(self, begin: int, end: int, posterior: np.ndarray, logs: np.ndarray) -> None:
         """Set the posteriors and the log-probabilities of rows begin:end."""
-        no_weights, no_counts = np.empty(0), np.empty((0, 0, 0))
+        room = self._rooms.of(self._panels.columns)
         for own, cells, ptr in self._listed(begin, end):
-            e_step(
-                cells, ptr, no_weights, *self._panels, self._rooms.of(self._panels.columns),
-                posterior[own], no_counts, logs[own], self._lanes,
-            )  # fmt: skip
+            posterior_step(cells, ptr, *self._panels, room, posterior[own], logs[own], self._lanes)
         posterior[logs == -np.inf] = self._weights
 
     def set_predictions(

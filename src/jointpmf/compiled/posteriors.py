@@ -2,8 +2,8 @@
 
 A model is a `stack`: the factors of all variables, one row per level, with the weights as the last
 row; columns are padded with zeros to whole vectors. A row of a table is the list of its observed
-cells, each the position of a level in the stack. Queries and EM go through one loop, `e_step`,
-which reads the stack as `Panels`; EM of many components goes through `e_step_of_many`.
+cells, each the position of a level in the stack. EM and queries go through `_explain`, which
+reads the stack as `Panels`; what each of them makes of the products is a step of its own.
 """
 
 from __future__ import annotations
@@ -217,25 +217,21 @@ def set_feasible(values, otherwise, offsets, smallest, out):
 
 
 @compiled
-def e_step(cells, ptr, row_weights, columns, powers, n_safe, room, posterior, counts, logs, lanes):
+def e_step(cells, ptr, row_weights, columns, powers, n_safe, room, counts, logs, lanes):
     """Set logs[k] to the log-probability of row k, whose cells are ptr[k]:ptr[k + 1].
 
-    The model is that of `Panels`. posterior[k] becomes P(component | row k), or zero if the row
-    cannot happen; without rows it is left out. To `counts`, which has the form of the columns, is
-    added how often each level is expected with each component, rows being counted by weight;
-    without panels that is left out.
+    The model is that of `Panels`. To `counts`, which has the form of the columns, is added how
+    often each level is expected with each component, rows being counted by weight; without panels
+    that is left out.
 
     Components are taken a panel at a time, whose columns stay near the processor while many rows
     are multiplied.
     """
     products, shares, behind, totals = room
-    wide, block = len(lanes), _even(len(logs), len(totals))
+    block = _even(len(logs), len(totals))
     for begin in range(0, len(logs), block):
         end = min(begin + block, len(logs))
         _explain(room, logs, columns, powers, n_safe, cells, ptr, begin, end, lanes)
-        if len(posterior) > 0:
-            for p in range(len(columns)):
-                _normalise(products[p], behind[p], totals, begin, end, p * wide, posterior)
         for p in range(len(counts)):
             _weigh(products[p], shares[p], behind[p], totals, 0.0, row_weights, begin, end, lanes)
             _add(counts[p], products[p], shares[p], cells, ptr, begin, end, lanes)
@@ -243,7 +239,7 @@ def e_step(cells, ptr, row_weights, columns, powers, n_safe, room, posterior, co
 
 @compiled
 def e_step_of_many(cells, ptr, row_weights, columns, powers, n_safe, room, counts, logs, lanes):
-    """Do as `e_step` does without posteriors, for panels so many that sorting rows is worth it.
+    """Do as `e_step` does, for panels so many that sorting rows is worth it.
 
     Rows are sorted by level, which then adds up its own in registers: the same sums in the same
     order. A panel that has next to nothing of a row is left out for it.
@@ -266,6 +262,24 @@ def e_step_of_many(cells, ptr, row_weights, columns, powers, n_safe, room, count
                     for i in range(n_sums):
                         first, last = starts[own + i], starts[own + i + 1]
                         add_rows(counts[p], i, products[p], rows, first, last, lanes)
+
+
+@compiled
+def posterior_step(cells, ptr, columns, powers, n_safe, room, posterior, logs, lanes):
+    """Set posterior[k] to P(component | row k), or zero if the row cannot happen; see `e_step`."""
+    products, _, behind, totals = room
+    wide, block = len(lanes), _even(len(logs), len(totals))
+    for begin in range(0, len(logs), block):
+        end = min(begin + block, len(logs))
+        _explain(room, logs, columns, powers, n_safe, cells, ptr, begin, end, lanes)
+        for p in range(len(columns)):
+            first = p * wide
+            last = min(first + wide, posterior.shape[1])  # without padding
+            for k in range(end - begin):
+                scale = _POWERS[behind[p, k]]
+                total = totals[k] if totals[k] > 0.0 else 1.0
+                for f in range(last - first):
+                    posterior[begin + k, first + f] = products[p, k, f] * scale / total
 
 
 @compiled
@@ -412,14 +426,3 @@ def _rows_by_level(cells, ptr, begin, end, n_sums):
         rows[starts[own + n_sums - 1]] = k
         starts[own + n_sums - 1] += 1
     return rows, starts
-
-
-@inner
-def _normalise(products, behind, totals, begin, end, first, posterior):
-    """Set posteriors of rows begin:end to a panel of products / totals, without padding."""
-    wide = min(products.shape[1], posterior.shape[1] - first)
-    for k in range(end - begin):
-        scale = _POWERS[behind[k]]
-        total = totals[k] if totals[k] > 0.0 else 1.0
-        for f in range(wide):
-            posterior[begin + k, first + f] = products[k, f] * scale / total

@@ -171,10 +171,8 @@ class Expectation(Stacks):
                 weights = self.rows.weights[rows]
                 found = own[rows.start - begin : rows.stop - begin]
                 given = cells, ptr, weights, *panels, self._rooms.of(panels.columns)
-                if logs is None and are_many(self.rank):
-                    e_step_of_many(*given, counts[k], found, self._lanes)
-                else:
-                    e_step(*given, np.empty((0, 0)), counts[k], found, self._lanes)
+                step = e_step_of_many if logs is None and are_many(self.rank) else e_step
+                step(*given, counts[k], found, self._lanes)
             if logs is None:
                 self._sums[k] = weighted_sum(self.rows.weights[begin:end], own)
 
