@@ -13,6 +13,7 @@ from jointpmf.compiled.panels import lanes_of, panel_width
 from jointpmf.compiled.posteriors import (
     Rooms,
     as_panels,
+    e_step,
     panels_of,
     posterior_step,
     predict_step,
@@ -125,6 +126,17 @@ def posterior_of_rows(
     return posterior, logs
 
 
+def logs_of_rows(codes: Codes, weights: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """Return the log-probability of each row's observed cells, −∞ if it cannot happen."""
+    posteriors, logs = _Posteriors(codes, weights, factors, None), np.empty(codes.n_rows)
+
+    def block(begin: int, end: int) -> None:
+        posteriors.set_logs(begin, end, logs[begin:end])
+
+    run_all([partial(block, *ends) for ends in posteriors.blocks()])
+    return logs
+
+
 def prediction_of_rows(
     codes: Codes, weights: np.ndarray, factors: np.ndarray, target: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -162,6 +174,12 @@ class _Posteriors:
     def blocks(self) -> list[tuple[int, int]]:
         """Return the ends of rows that are answered at a time: fewer where each takes longer."""
         return row_blocks(self._codes.n_rows, rows_at_once(len(self._weights)))
+
+    def set_logs(self, begin: int, end: int, logs: np.ndarray) -> None:
+        """Set the log-probabilities of rows begin:end."""
+        room, no_counts = self._rooms.of(self._panels.columns), np.empty((0, 0, 0))
+        for own, cells, ptr in self._listed(begin, end):
+            e_step(cells, ptr, np.empty(0), *self._panels, room, no_counts, logs[own], self._lanes)
 
     def set_rows(self, begin: int, end: int, posterior: np.ndarray, logs: np.ndarray) -> None:
         """Set the posteriors and the log-probabilities of rows begin:end."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from jointpmf.components import component_variable, means_component
 from jointpmf.errors import JointPMFError
-from jointpmf.evidence import posterior_of_rows, prediction_of_rows
+from jointpmf.evidence import logs_of_rows, posterior_of_rows, prediction_of_rows
 
 if TYPE_CHECKING:
     from jointpmf.data.codes import Codes
@@ -38,7 +38,7 @@ class RowQueries(ABC):
         >>> pmf.log_probability(np.array([[-1, -1]])).round(12).tolist()
         [0.0]
         """
-        logs = self._posterior(self._codes(rows))[1]
+        logs = logs_of_rows(self._codes(rows), self.weights, self._stacked())
         impossible = np.flatnonzero(logs == -np.inf)
         if len(impossible):
             logger.warning(

@@ -118,6 +118,21 @@ def test_a_target_of_many_levels_takes_little_more_memory_than_its_answer():
     np.testing.assert_allclose(answer[-1:], one, rtol=1e-12)
 
 
+def test_the_log_probability_of_rows_needs_no_posteriors():
+    domain = jp.Domain.of_sizes([3, 2, 4])
+    generator = np.random.default_rng(0)
+    weights, factors = random_model(generator, domain, 500)
+    codes = jp.Codes(domain, oracle.random_table(generator, domain, 5000, 0.3))
+    pmf = jp.JointPMF(domain, weights, factors)
+    expected = pmf._posterior(codes)[1]
+    np.testing.assert_array_equal(pmf.log_probability(codes), expected)
+    tracemalloc.start()
+    pmf.log_probability(codes)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 5000 * 500 / 4
+
+
 def test_impossible_and_empty_rows_get_the_weights():
     domain = jp.Domain.of_sizes([2, 2])
     found, logs = assert_posterior(
