@@ -43,9 +43,14 @@ FITS = {
 def test_once_there_is_a_model_it_is_returned(name, caplog):
     caplog.set_level(logging.ERROR, logger="jointpmf")
     FITS[name]()  # what is compiled or cached, is now
-    whole = Interrupt()
-    whole.run(FITS[name])
-    moments = np.linspace(whole.first + 1, whole.n_calls - 1, 9).astype(int).tolist()
+    wholes = [Interrupt(), Interrupt()]
+    for whole in wholes:
+        whole.run(FITS[name])
+    # what other tests left to be closed may be counted in one of them
+    first, last = (
+        min(numbers) for numbers in zip(*((w.first, w.n_calls) for w in wholes), strict=True)
+    )
+    moments = np.linspace(first + 1, last - 1, 9).astype(int).tolist()
     for k, error in zip(moments, [KeyboardInterrupt, in_compiled_code()] * 5, strict=False):
         stopped = Interrupt(k, error)
         found = stopped.run(FITS[name])
