@@ -43,6 +43,11 @@ def _add_dots(out, row, left, scale, right, lanes):
 
 
 @compiled
+def _fetch(rows, row, lanes):
+    loops.fetch_row(rows, row, lanes)
+
+
+@compiled
 def _symmetric(out, row, factors, first, cells, begin, end, lanes, orders):
     loops.symmetric_row(out, row, factors, first, cells, begin, end, lanes, orders)
 
@@ -137,6 +142,14 @@ def test_add_row(width, prior):
         lambda out, lanes: _add(out, prior, rows, 2, 0.3, 4, problem.cells, 2, 15, lanes),
         problem.numbers(),
     )
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_what_is_fetched_stays_as_it_is(plain):
+    rows = np.random.default_rng(0).random((10, 16))
+    before = rows.copy()
+    _fetch(rows, 3, lanes_of(16, plain=plain))
+    np.testing.assert_array_equal(rows, before)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -29,6 +29,12 @@ def _loop(name: str, result: Any, *arguments: Any) -> Any:
 
 
 @intrinsic
+def fetch_row(_, rows, row, lanes):
+    """Bring rows[row], which has those columns alone, near the processor; nothing changes."""
+    return _loop("fetch_row", types.void, rows, _INDEX, lanes)
+
+
+@intrinsic
 def multiply_row(_, out, row, factors, prior, first, cells, begin, end, lanes):
     """Set out[row] to factors[prior] · Π over cells begin:end of factors[cell]; return its sum."""
     return _loop(

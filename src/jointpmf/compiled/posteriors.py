@@ -15,7 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from jointpmf.compiled.jit import LANES, compiled, inner
-from jointpmf.compiled.loops import add_dots, add_row, add_rows, multiply_long_row, multiply_row
+from jointpmf.compiled.loops import (
+    add_dots,
+    add_row,
+    add_rows,
+    fetch_row,
+    multiply_long_row,
+    multiply_row,
+)
 from jointpmf.compiled.panels import aligned_zeros, padded_width
 
 _SAFE_DIGITS = 250.0
@@ -36,7 +43,7 @@ _MANY = 256
 """Components from which on a row's part in a panel is left out where it is negligible, and rows are
 sorted by level; fewer cost little, and stay exact."""
 
-_SORTED_ROWS = 512
+_SORTED_ROWS = 256
 """Rows that are sorted at a time: while they are added up, they stay near the processor. Any number
 gives the same bits."""
 
@@ -80,6 +87,12 @@ class Room(NamedTuple):
     """Powers of two by which a panel of products is to be divided, of the same shape."""
     totals: np.ndarray
     """The sums of all panels of a row, so divided."""
+    exponents: np.ndarray
+    """Powers of two that were set aside of one row's products in a panel, of shape (1, columns)."""
+    sums: np.ndarray
+    """The sum of one row's products in each panel."""
+    aside: np.ndarray
+    """The power of two that was set aside of each of these sums."""
 
 
 def room_for(columns: np.ndarray, block: int = 0) -> Room:
@@ -92,7 +105,10 @@ def room_for(columns: np.ndarray, block: int = 0) -> Room:
         most = min(n_levels, _BLOCK_NUMBERS // (n_panels * wide)) if n_panels > 1 else 0
         block = max(most, _BLOCK_ROWS)
     shape = n_panels, block
-    return Room(np.empty((*shape, wide)), np.empty(shape), np.empty(shape, int), np.empty(block))
+    return Room(
+        np.empty((*shape, wide)), np.empty(shape), np.empty(shape, np.int64), np.empty(block),
+        np.empty((1, wide), np.int64), np.empty(n_panels), np.empty(n_panels, np.int64),
+    )  # fmt: skip
 
 
 def room_for_answers(room: Room, answers: np.ndarray) -> np.ndarray:
@@ -192,28 +208,27 @@ def set_panels(stack, bits, lift, panels, powers):
 
 
 @compiled
-def set_feasible(values, otherwise, offsets, smallest, out):
+def set_feasible(values, otherwise, offsets, smallest, totals, out):
     """Set `out` to a stack whose weights, and whose columns of each variable, sum to one.
 
-    Rows offsets[n]:offsets[n + 1] of `values` are divided by their sums; where a sum is zero they
-    become what is in `otherwise`, and parts below `smallest` become zero.
+    Rows offsets[n]:offsets[n + 1] of `values` are divided by their sums, and the last row by its
+    own; where a sum is zero they become what is in `otherwise`, and parts below `smallest` become
+    zero. `totals` is memory for a row.
     """
-    totals = np.empty(out.shape[1])
-    for n in range(len(offsets) - 1):
-        totals[:] = 0.0
-        for i in range(offsets[n], offsets[n + 1]):
-            for f in range(len(totals)):
-                totals[f] += values[i, f]
-        for i in range(offsets[n], offsets[n + 1]):
-            for f in range(len(totals)):
-                part = values[i, f] / totals[f] if totals[f] > 0 else otherwise[i, f]
+    last, width = len(out) - 1, out.shape[1]
+    for n in range(len(offsets)):
+        is_factor = n + 1 < len(offsets)
+        begin, end = (offsets[n], offsets[n + 1]) if is_factor else (last, last + 1)
+        for f in range(width):
+            totals[f] = 0.0
+        for i in range(begin, end):
+            for f in range(width):
+                totals[f if is_factor else 0] += values[i, f]
+        for i in range(begin, end):
+            for f in range(width):
+                total = totals[f if is_factor else 0]
+                part = values[i, f] / total if total > 0 else otherwise[i, f]
                 out[i, f] = part if part >= smallest else 0.0
-    last, total = len(out) - 1, 0.0
-    for f in range(len(totals)):
-        total += values[last, f]
-    for f in range(len(totals)):
-        part = values[last, f] / total if total > 0 else otherwise[last, f]
-        out[last, f] = part if part >= smallest else 0.0
 
 
 @compiled
@@ -227,13 +242,16 @@ def e_step(cells, ptr, row_weights, columns, powers, n_safe, room, counts, logs,
     Components are taken a panel at a time, whose columns stay near the processor while many rows
     are multiplied.
     """
-    products, shares, behind, totals = room
+    products, shares, behind, totals = room[:4]
     block = _even(len(logs), len(totals))
     for begin in range(0, len(logs), block):
         end = min(begin + block, len(logs))
         _explain(room, logs, columns, powers, n_safe, cells, ptr, begin, end, lanes)
         for p in range(len(counts)):
-            _weigh(products[p], shares[p], behind[p], totals, 0.0, row_weights, begin, end, lanes)
+            _weigh(
+                products[p], products[p], shares[p], behind[p], totals, 0.0, row_weights[begin:],
+                end - begin, lanes,
+            )  # fmt: skip
             _add(counts[p], products[p], shares[p], cells, ptr, begin, end, lanes)
 
 
@@ -244,30 +262,33 @@ def e_step_of_many(cells, ptr, row_weights, columns, powers, n_safe, room, count
     Rows are sorted by level, which then adds up its own in registers: the same sums in the same
     order. A panel that has next to nothing of a row is left out for it.
     """
-    products, shares, behind, totals = room
+    products, shares, behind, totals = room[:4]
     n_sums, block = columns.shape[1], _even(len(logs), len(totals))
+    parts = np.empty((_SORTED_ROWS, len(lanes)))
     for begin in range(0, len(logs), block):
         end = min(begin + block, len(logs))
         _explain(room, logs, columns, powers, n_safe, cells, ptr, begin, end, lanes)
         rows, starts = _rows_by_level(cells, ptr, begin, end, n_sums)
         for p in range(len(columns)):
-            n_left = _weigh(
-                products[p], shares[p], behind[p], totals, _NEGLIGIBLE, row_weights, begin, end,
-                lanes,
-            )  # fmt: skip
-            if 2 * n_left < end - begin:
-                _add(counts[p], products[p], shares[p], cells, ptr, begin, end, lanes)
-            else:
-                for own in range(0, len(starts) - 2, n_sums):
+            for group in range((end - begin + _SORTED_ROWS - 1) // _SORTED_ROWS):
+                at, own = group * _SORTED_ROWS, group * n_sums
+                first, last = begin + at, min(begin + at + _SORTED_ROWS, end)
+                n_left = _weigh(
+                    parts, products[p, at:], shares[p, at:], behind[p, at:], totals[at:],
+                    _NEGLIGIBLE, row_weights[first:], last - first, lanes,
+                )  # fmt: skip
+                if 2 * n_left < last - first:
+                    _add(counts[p], parts, shares[p, at:], cells, ptr, first, last, lanes)
+                else:
                     for i in range(n_sums):
-                        first, last = starts[own + i], starts[own + i + 1]
-                        add_rows(counts[p], i, products[p], rows, first, last, lanes)
+                        start, stop = starts[own + i], starts[own + i + 1]
+                        add_rows(counts[p], i, parts, rows, start, stop, lanes)
 
 
 @compiled
 def posterior_step(cells, ptr, columns, powers, n_safe, room, posterior, logs, lanes):
     """Set posterior[k] to P(component | row k), or zero if the row cannot happen; see `e_step`."""
-    products, _, behind, totals = room
+    products, _, behind, totals = room[:4]
     wide, block = len(lanes), _even(len(logs), len(totals))
     for begin in range(0, len(logs), block):
         end = min(begin + block, len(logs))
@@ -289,7 +310,7 @@ def predict_step(cells, ptr, columns, powers, n_safe, room, answers, said, predi
     `answers` has the form of the columns, with a row for each level of the target, and `said` is
     memory for what some rows say. Of a row that cannot happen, zeros are predicted.
     """
-    products, shares, behind, totals = room
+    products, shares, behind, totals = room[:4]
     n_panels, block = len(columns), _even(len(logs), len(said))
     least = _NEGLIGIBLE if n_panels * len(lanes) >= _MANY else 0.0
     for begin in range(0, len(logs), block):
@@ -312,12 +333,10 @@ def predict_step(cells, ptr, columns, powers, n_safe, room, answers, said, predi
 @inner
 def _explain(room, logs, columns, powers, n_safe, cells, ptr, begin, end, lanes):
     """Set what the components make of rows begin:end: products, sums of them, and their logs."""
-    products, shares, behind, totals = room
+    products, shares, behind, totals, exponents, sums, aside = room
     n_panels, prior = len(columns), columns.shape[1] - 1
-    exponents = np.empty((1, len(lanes)), np.int64)
-    sums, aside = np.empty(n_panels), np.empty(n_panels, np.int64)
     for p in range(n_panels):
-        _multiply(products[p], shares[p], columns[p], cells, ptr, begin, end, lanes)
+        _multiply(products[p], shares[p], columns, p, cells, ptr, begin, end, lanes)
         for k in range(end - begin):
             totals[k] = shares[p, k] + (totals[k] if p > 0 else 0.0)
             behind[p, k] = 0
@@ -347,12 +366,19 @@ def _even(n_rows, most):
 
 
 @inner
-def _multiply(products, shares, columns, cells, ptr, begin, end, lanes):
-    """Set the products of rows in one panel, and shares[k] to their sum."""
-    prior = len(columns) - 1
+def _multiply(products, shares, columns, p, cells, ptr, begin, end, lanes):
+    """Set the products of rows in panel p, and shares[k] to their sum.
+
+    Meanwhile the next panel comes near the processor, some of it with each row.
+    """
+    prior = columns.shape[1] - 1
+    n_ahead = columns.shape[1] if p + 1 < len(columns) else 0
+    each = (n_ahead + end - begin - 1) // (end - begin)
     for k in range(end - begin):
+        for i in range(k * each, min((k + 1) * each, n_ahead)):
+            fetch_row(columns[p + 1], i, lanes)
         start, stop = ptr[begin + k], ptr[begin + k + 1]
-        shares[k] = multiply_row(products, k, columns, prior, 0, cells, start, stop, lanes)
+        shares[k] = multiply_row(products, k, columns[p], prior, 0, cells, start, stop, lanes)
 
 
 @inner
@@ -375,20 +401,20 @@ def _align(products, exponents):
 
 
 @inner
-def _weigh(products, shares, behind, totals, least, row_weights, begin, end, lanes):
-    """Make products the posteriors of rows times their weights; return how many rows are left.
+def _weigh(parts, products, shares, behind, totals, least, row_weights, n_rows, lanes):
+    """Set parts to the posteriors of rows times their weights; return how many rows are left.
 
     Rows of which a panel has no more than the part `least` are left out: their shares become zero.
     """
     n_left = 0
-    for k in range(end - begin):
+    for k in range(n_rows):
         if shares[k] > least * totals[k]:
-            scale = row_weights[begin + k] / totals[k] * _POWERS[behind[k]]
+            scale = row_weights[k] / totals[k] * _POWERS[behind[k]]
             n_left += 1
         else:
             scale, shares[k] = 0.0, 0.0
         for f in range(len(lanes)):
-            products[k, f] *= scale
+            parts[k, f] = products[k, f] * scale
     return n_left
 
 
@@ -405,8 +431,8 @@ def _add(sums, products, shares, cells, ptr, begin, end, lanes):
 def _rows_by_level(cells, ptr, begin, end, n_sums):
     """Return rows begin:end in order of their cells, and where those of each level begin.
 
-    Some rows are sorted at a time, so each level begins as often. Rows are counted from `begin`
-    on, and the last of `n_sums` has every row.
+    Some rows are sorted at a time, so each level begins as often. Rows are counted from the first
+    of these on, and the last of `n_sums` has every row.
     """
     n_rows = end - begin
     starts = np.zeros((n_rows + _SORTED_ROWS - 1) // _SORTED_ROWS * n_sums + 2, np.int64)
@@ -421,8 +447,8 @@ def _rows_by_level(cells, ptr, begin, end, n_sums):
     for k in range(n_rows):
         own = k // _SORTED_ROWS * n_sums + 1
         for c in range(ptr[begin + k], ptr[begin + k + 1]):
-            rows[starts[own + cells[c]]] = k
+            rows[starts[own + cells[c]]] = k % _SORTED_ROWS
             starts[own + cells[c]] += 1
-        rows[starts[own + n_sums - 1]] = k
+        rows[starts[own + n_sums - 1]] = k % _SORTED_ROWS
         starts[own + n_sums - 1] += 1
     return rows, starts

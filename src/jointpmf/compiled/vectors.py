@@ -15,6 +15,8 @@ from jointpmf.compiled.jit import LANES
 
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _INT32 = ir.IntType(32)
+_LINE = 8
+"""Doubles that come from memory together."""
 
 
 def _broadcast(builder: Any, scalar: Any) -> Any:
@@ -101,6 +103,18 @@ def _sum_of_lanes(builder: Any, vectors: list[Any]) -> Any:
     lanes = [builder.extract_element(total, ir.Constant(_INT32, i)) for i in range(LANES)]
     pairs = [builder.fadd(*lanes[i : i + 2]) for i in (0, 2)]
     return builder.fadd(*pairs)
+
+
+def fetch_row(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """See `loops.fetch_row`."""
+    rows, row, width = _unpacked(context, builder, signature, args)
+    byte = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte, _INT32, _INT32, _INT32])
+    prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+    to_read, nearby, data = (ir.Constant(_INT32, number) for number in (0, 2, 1))
+    for pointer in rows.vectors(row, ir.Constant(row.type, 0), width)[:: _LINE // LANES]:
+        builder.call(prefetch, [builder.bitcast(pointer, byte), to_read, nearby, data])
+    return context.get_dummy_value()
 
 
 def multiply_row(context: Any, builder: Any, signature: Any, args: Any) -> Any:

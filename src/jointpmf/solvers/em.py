@@ -147,5 +147,5 @@ class EM:
 def feasible_stack(stack: np.ndarray, otherwise: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Return columns and weights that sum to one; where they are all zero, those otherwise."""
     out = aligned_zeros(*stack.shape)
-    set_feasible(stack, otherwise, offsets, _SMALLEST, out)
+    set_feasible(stack, otherwise, offsets, _SMALLEST, np.empty(stack.shape[1]), out)
     return out
