@@ -37,28 +37,25 @@ def add_pair_grams(grams, subsets, ptr, subset_weights, product, out):
     """Add to out[i, j] the Gram products of the subsets with i and j, without both (eq. 15).
 
     Here i comes before j in the subset, or is it. The last row and column of `out` have the
-    products of all variables of each subset. `product` is memory for one.
+    products of all variables of each subset. Each Gram matrix is a row of numbers, and `product`
+    is memory for one.
     """
-    none, rank = len(grams), len(product)
+    none, size = len(grams), len(product)
     for s in range(len(ptr) - 1):
         end = ptr[s + 1]
         for a in range(ptr[s], end + 1):
             for b in range(a, end + 1 if a == end else end):
-                for f in range(rank):
-                    for g in range(rank):
-                        product[f, g] = subset_weights[s]
+                for f in range(size):
+                    product[f] = subset_weights[s]
                 for k in range(ptr[s], end):
                     if k != a and k != b:
-                        n = subsets[k]
-                        for f in range(rank):
-                            for g in range(rank):
-                                product[f, g] *= grams[n, f, g]
+                        for f in range(size):
+                            product[f] *= grams[subsets[k], f]
                 i, j = none, none
                 if a < end:
                     i, j = subsets[a], subsets[b]
-                for f in range(rank):
-                    for g in range(rank):
-                        out[i, j, f, g] += product[f, g]
+                for f in range(size):
+                    out[i, j, f] += product[f]
 
 
 @compiled

@@ -42,8 +42,10 @@ class Curvature:
         n_all, rank = len(self.domain), len(point.weights)
         grams = factor_grams(point.factors, self.domain.offsets)
         sums = np.zeros((n_all + 1, n_all + 1, rank, rank))
-        product = np.empty((rank, rank))
-        kernels.add_pair_grams(grams, self._subsets, self._ptr, self._weights, product, sums)
+        kernels.add_pair_grams(
+            grams.reshape(n_all, -1), self._subsets, self._ptr, self._weights,
+            np.empty(rank**2), sums.reshape(n_all + 1, n_all + 1, -1),
+        )  # fmt: skip
         pairs, (i, j) = sums[:-1, :-1], np.triu_indices(n_all, 1)
         pairs[j, i] = pairs[i, j]
         return CurvatureAtPoint(point, self.domain.offsets, pairs, sums[-1, -1])
