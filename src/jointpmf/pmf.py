@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from jointpmf.model_file import read_model, write_model
 from jointpmf.most_likely import most_likely_codes
 from jointpmf.probabilities import (
     check_memory,
-    checked_factor,
+    checked_factors,
     drawn_codes,
     multiplied_out,
     normalised,
@@ -95,14 +96,10 @@ class JointPMF(RowQueries, TraitQueries):
         factors = items_of(factors, "the factors must be a list")
         if len(factors) != len(domain):
             raise JointPMFError(f"there are {len(factors)} factors for {len(domain)} variables")
-        self.factors = tuple(
-            checked_factor(factor, variable, self.rank)
-            for variable, factor in zip(domain, factors, strict=True)
-        )
+        self.factors = checked_factors(factors, domain, self.rank)
         self.component_names = checked_names(component_names, self.rank)
         self.trait_models = checked_trait_models(trait_models, domain, self.rank)
-        for array in (self.weights, *self.factors):
-            array.setflags(write=False)
+        self.weights.setflags(write=False)
 
     def _codes(self, rows: Any) -> Codes:
         return encode(rows, self.domain)
@@ -116,7 +113,8 @@ class JointPMF(RowQueries, TraitQueries):
         trait_models: Sequence[TraitModel] = (),
     ) -> JointPMF:
         """Return the joint PMF of a point, at which a solver is."""
-        factors = np.split(point.factors, domain.offsets[1:-1])
+        ends = pairwise(domain.offsets.tolist())
+        factors = [point.factors[begin:end] for begin, end in ends]
         return cls(domain, point.weights, factors, component_names, trait_models)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +20,13 @@ from jointpmf.errors import (
 )
 
 if TYPE_CHECKING:
-    from jointpmf.domain import Variable
+    from jointpmf.domain import Domain, Variable
 
 _FEASIBLE = 1e-6
 """How far from one a sum may be in what a user gives; a larger one would accept other mistakes."""
+
+_ROUNDED = 1e-14
+"""How far from one the sum of probabilities may be that were divided by their sum."""
 
 
 def on_simplex(given: Any, what: str) -> np.ndarray:
@@ -40,7 +44,7 @@ def on_simplex(given: Any, what: str) -> np.ndarray:
     off = np.abs(array.sum(axis=0) - 1).max(initial=0) if is_possible else np.inf
     if off > _FEASIBLE:
         raise JointPMFError(f"{what} must be non-negative and sum to one")
-    return array if off < 1e-14 else normalised(array)  # a normalised array keeps its bits
+    return array if off < _ROUNDED else normalised(array)  # a normalised array keeps its bits
 
 
 def checked_factor(given: Any, variable: Variable, rank: int) -> np.ndarray:
@@ -52,6 +56,37 @@ def checked_factor(given: Any, variable: Variable, rank: int) -> np.ndarray:
             f"not ({variable.size}, {rank})"
         )
     return array
+
+
+def checked_factors(given: Sequence[Any], domain: Domain, rank: int) -> tuple[np.ndarray, ...]:
+    """Return the factors of all variables, checked and not to be written to.
+
+    Those of a model are mostly right as they are, and are then looked through all at once.
+
+    Examples
+    --------
+    >>> from jointpmf.domain import Domain
+    >>> [factor.tolist() for factor in checked_factors([np.eye(2)], Domain.of_sizes([2]), rank=2)]
+    [[[1.0, 0.0], [0.0, 1.0]]]
+    """
+    each = given, domain.variables, [rank] * len(given)
+    if len(given) and all(map(_is_factor, *each)):
+        stacked = np.concatenate(given)
+        is_possible = stacked.min() >= 0 and stacked.max() < 2  # sums of others could overflow
+        sums = np.add.reduceat(stacked, domain.offsets[:-1]) if is_possible else np.inf
+        if np.abs(sums - 1).max() < _ROUNDED:
+            stacked.setflags(write=False)
+            return tuple(stacked[begin:end] for begin, end in pairwise(domain.offsets.tolist()))
+    factors = tuple(map(checked_factor, *each))
+    for factor in factors:
+        factor.setflags(write=False)
+    return factors
+
+
+def _is_factor(given: Any, variable: Variable, rank: int) -> bool:
+    """Tell whether something has the form of a variable's factor, whatever its numbers are."""
+    is_array = type(given) is np.ndarray and given.dtype == np.float64
+    return is_array and given.shape == (variable.size, rank)
 
 
 def normalised(array: np.ndarray) -> np.ndarray:

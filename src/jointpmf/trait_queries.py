@@ -159,13 +159,15 @@ def in_order(models: Sequence[TraitModel], order: np.ndarray) -> tuple[TraitMode
 
     The components of each model must stay together, before those that have none.
     """
+    if not models:
+        return ()
     ends = np.cumsum([len(model.space.points) for model in models])
     owners = np.searchsorted(ends, order, side="right")
     changes = np.flatnonzero(np.diff(owners)) + 1
     runs = np.split(order, changes)
     whose = [int(owners[begin]) for begin in (0, *changes)]
     are_last = len(models) not in whose[:-1]
-    if not models or len(set(whose)) < len(whose) or not are_last:
+    if len(set(whose)) < len(whose) or not are_last:
         return ()
     begins = [0, *ends]
     return tuple(
