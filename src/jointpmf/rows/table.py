@@ -213,6 +213,14 @@ class Rows(_Weighted):
         first = np.cumsum(lengths) - lengths
         return owner, self.cells[(self.ptr[which] - first)[owner] + np.arange(len(owner))]
 
+    def followed_by(self, others: Rows) -> Rows:
+        """Return these rows and then others, also where they are the same."""
+        cells = np.concatenate([self.cells, others.cells])
+        ptr = np.concatenate([self.ptr, self.ptr[-1] + others.ptr[1:]])
+        weights = np.concatenate([self.weights, others.weights])
+        may_repeat = self.may_repeat or others.may_repeat
+        return Rows(self.domain, cells, ptr, weights, self.n_empty + others.n_empty, may_repeat)
+
     def emphasised(self, n: int, times: int) -> Rows:
         """Return rows in which the observed cells of one variable count several times."""
         first, end = self.domain.offsets[n : n + 2]

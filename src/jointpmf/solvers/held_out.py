@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -45,40 +45,32 @@ class HeldOut:
         self, rows: Rows, given: Rows | None = None, patience: int = 10, min_gain: float = 0.0
     ) -> None:
         self.patience, self.min_gain = patience, min_gain
-        self._rows, self._given = _Scored(rows), None if given is None else _Scored(given)
-
-    def cost(self, point: Point) -> float:
-        """Return minus the mean log-probability of what was held out."""
-        whole = self._rows.log_likelihood(point, _IMPOSSIBLE_LOG)
-        if self._given is not None:
-            whole -= self._given.log_likelihood(point, 0.0)
-        return -whole / self._rows.rows.total
-
-
-@dataclass(frozen=True)
-class _Scored:
-    """Rows whose log-likelihood is asked for again and again."""
-
-    rows: Rows
-    _expectations: dict[int, Expectation] = field(default_factory=dict)
-    """The E-steps of ranks that were asked for: fits of a few ranks are judged many times."""
+        self._total, self._n_whole = rows.total, len(rows)
+        self._rows, self._impossible = rows, np.full(len(rows), _IMPOSSIBLE_LOG)
+        if given is not None:
+            # what is given is taken off again: one pass over rows of which some count negatively
+            self._rows = rows.followed_by(replace(given, weights=-given.weights))
+            self._impossible = np.append(self._impossible, np.zeros(len(given)))
+        self._expectations: dict[int, Expectation] = {}
+        """The E-steps of ranks that were asked for: fits of a few ranks are judged many times."""
 
     @cached_property
     def _sums(self) -> RowSums:
-        return RowSums(self.rows, Scores.unordered(self.rows.domain))
+        return RowSums(self._rows, Scores.unordered(self._rows.domain))
 
-    def log_likelihood(self, point: Point, impossible: float) -> float:
-        """Return Σ log-likelihood under a model; rows that cannot happen count as impossible."""
+    def cost(self, point: Point) -> float:
+        """Return minus the mean log-probability of what was held out."""
         if len(point.weights) >= _MANY and point.factors.min() > 0:
             # products of matrices, in single precision: the mean of many rows has enough digits
-            columns = FreeColumns(Scores.unordered(self.rows.domain), point.factors)
-            return self._sums.log_likelihood(columns, point.weights)
+            columns = FreeColumns(Scores.unordered(self._rows.domain), point.factors)
+            return -self._sums.log_likelihood(columns, point.weights) / self._total
         expectation = self._expectations.get(rank := len(point.weights))
         if expectation is None:
-            expectation = self._expectations[rank] = self.rows.expectation(rank)
+            expectation = self._expectations[rank] = self._rows.expectation(rank)
         logs = expectation.log_likelihoods(expectation.stack(point))
-        logs[np.isneginf(logs)] = impossible
-        return float(np.multiply(self.rows.weights, logs).sum())
+        counted = self._rows.weights * np.where(np.isinf(logs), self._impossible, logs)
+        whole, given = counted[: self._n_whole], counted[self._n_whole :]
+        return -float(whole.sum() + given.sum()) / self._total
 
 
 class HeldOutCells:
