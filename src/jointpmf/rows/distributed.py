@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from operator import itemgetter
 from pathlib import Path
 from shutil import rmtree
@@ -387,8 +387,12 @@ class _KeepPart:
         return str(path)
 
 
+@lru_cache(maxsize=1)
 def _part_in(path: str) -> Part:
-    """Return the part in a file, whose arrays are those of the file."""
+    """Return the part in a file, whose arrays are those of the file.
+
+    A worker keeps the last one that it mapped: in the next pass it is often asked for that again.
+    """
     if not os.path.exists(path):
         raise RuntimeError(_NOT_HERE)
     with open(path, "rb") as file:
@@ -410,6 +414,7 @@ def _share_of_kept(task: Callable[[Part], Any], path: str) -> Any:
 
 def _forget(folder: str, _: int) -> None:
     """Delete the parts that are kept here."""
+    _part_in.cache_clear()
     rmtree(Path(_spark_folder(), folder), ignore_errors=True)
 
 
