@@ -8,14 +8,14 @@ export NUMBA_CACHE_DIR := $(CURDIR)/.venv/numba
 # Bytecode too: some machines forbid it, and every process would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check lint types loops test-portable house docs paper paper-quick bench fuzz format clean
+.PHONY: demo test check lint types loops bytecode test-portable house docs paper paper-quick bench fuzz format clean
 
 demo: .venv/demo
 	$(BIN)/jointpmf demo
 
 # Everything: about 5 minutes on two cores with an empty cache, and 1 for the environment.
 test: .venv/test .venv/npm/node_modules/axe-core
-	@$(MAKE) --no-print-directory --jobs 2 lint types loops
+	@$(MAKE) --no-print-directory --jobs 2 lint types loops bytecode
 	$(PYTEST)
 
 # For the daily loop, under 90 seconds: what is not marked as slow in tests/conftest.py.
@@ -35,6 +35,10 @@ types: .venv/test
 # The inner loops that most tests use are compiled once, not by each worker.
 loops: .venv/test
 	$(BIN)/python tests/support/loops.py
+
+# So is the bytecode of the tests and of all that they import; what cannot be imported is shown.
+bytecode: .venv/test
+	@$(BIN)/pytest --collect-only --quiet --quiet > .venv/collected || (cat .venv/collected; exit 1)
 
 # As if on other processors: BLAS and the compiled loops with other instructions, one after the
 # other. All three run to their ends; tests of the browser and of Spark compute nothing of their own.

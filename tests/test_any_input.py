@@ -41,6 +41,7 @@ def _files(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(socket.socket, "connect", _no_network)
+        patch.setattr(socket, "getaddrinfo", _no_network)  # else the name is waited for
         PMF.save("model.jpmf")
         UNCERTAINTY.save("sure.jpmf")
         ROWS.write_csv("rows.csv")

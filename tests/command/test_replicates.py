@@ -1,6 +1,7 @@
 """`fit --replicates` and `query --level`: how sure answers are, from files to what is printed."""
 
 import json
+import shutil
 
 import numpy as np
 import polars as pl
@@ -174,13 +175,21 @@ class TestFit:
         assert (code, "stopped, so that no replicates were made" in err) == (3, True)
 
 
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Return a folder with a model and its replicates, which nothing may change."""
+    folder = tmp_path_factory.mktemp("saved")
+    solution = jp.fit_rows(TABLE, 2, random_state=0)
+    solution.save(folder / "m.safetensors")
+    solution.uncertainty(20, random_state=0).save(folder / "m.replicates.safetensors")
+    return folder
+
+
 class TestQuery:
     @pytest.fixture
-    def model(self, tmp_path):
-        solution = jp.fit_rows(TABLE, 2, random_state=0)
-        solution.save(tmp_path / "m.safetensors")
-        sure = solution.uncertainty(20, random_state=0)
-        sure.save(tmp_path / "m.replicates.safetensors")
+    def model(self, saved, tmp_path):
+        """Return the path of a model beside its replicates, which a test may change."""
+        shutil.copytree(saved, tmp_path, dirs_exist_ok=True)
         return tmp_path / "m.safetensors"
 
     def test_intervals_are_those_of_the_library(self, model, inside):

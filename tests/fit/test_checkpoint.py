@@ -163,7 +163,7 @@ def in_pieces(fit, n_iter, how, **options):
     It is ended after more iterations each time: so no two ends are alike, and they are not many.
     """
     for n_ended in range(200):
-        callback = ending_after(n_iter + n_ended * n_iter // 2, how)
+        callback = ending_after(n_iter + n_ended * n_iter, how)
         try:
             solution = fit(callback=callback, **options)
         except Crash:
@@ -757,7 +757,7 @@ def table(tmp_path_factory):
 @pytest.mark.parametrize(
     "options",
     [
-        ["--rank", "8", "--max-iter", "150", "--tol", "0"],
+        ["--rank", "8", "--max-iter", "60", "--tol", "0"],
         ["--rank", "6", "--method", "marginals", "--max-iter", "50", "--tol", "0"],
         [],
     ],

@@ -25,9 +25,9 @@ def random_rows(n_variables, levels, rank, n_rows):
     [
         ((20_000, 10, 4, 3), jp.Likelihood(), 2),
         ((200_000, 5, 3, 3), jp.Likelihood(), 2),
-        ((100_000, 12, 5, 3), jp.Coupled(3), 25),
+        ((100_000, 12, 5, 3), jp.Coupled(3), 5),
         ((3000, 40, 4, 3), jp.Coupled(2), 3),
-        ((5000, 10, 8, 3), jp.Coupled(4), 25),
+        ((5000, 10, 8, 3), jp.Coupled(4), 5),
     ],
 )
 def test_as_much_memory_as_planned(size, objective, max_iter):

@@ -44,7 +44,7 @@ class TestRows:
     @pytest.mark.parametrize("resample", ["bayesian", "multinomial"])
     def test_shares_of_complete_rows_have_the_textbook_error(self, resample):
         found = jp.fit_rows(jp.Codes(TRUTH.domain, ROWS), rank=1)
-        sure = found.uncertainty(400, random_state=0, resample=resample)
+        sure = found.uncertainty(200, random_state=0, resample=resample)
         frame = sure.marginal(["x2"])
         assert np.allclose(frame["se"], textbook(frame["estimate"].to_numpy()), rtol=0.15)
 
@@ -58,7 +58,8 @@ class TestRows:
         with limited_to(1):
             other = solution.uncertainty(200, random_state=0)
         assert np.array_equal(sure.factors, other.factors)
-        assert not np.array_equal(sure.factors, solution.uncertainty(200, random_state=1).factors)
+        other = solution.uncertainty(2, random_state=1)
+        assert not np.array_equal(sure.factors[:2], other.factors)
 
     def test_replicates_are_optima_of_what_they_saw(self, solution):
         """The fit of a row-weighted table from afresh is where a replicate ends."""
@@ -85,7 +86,7 @@ class TestRows:
     def test_weights_are_kept(self):
         weights = np.random.default_rng(0).random(N_ROWS)
         found = jp.fit_rows(jp.Codes(TRUTH.domain, ROWS), rank=1, sample_weight=weights)
-        frame = found.uncertainty(400, random_state=0).marginal(["x0"])
+        frame = found.uncertainty(200, random_state=0).marginal(["x0"])
         one = ROWS[:, 0][:, None] == np.arange(3)
         residual = weights[:, None] * (one - frame["estimate"].to_numpy())
         wanted = np.sqrt((residual**2).sum(axis=0)) / weights.sum()
@@ -186,7 +187,7 @@ class TestTables:
         domain = TRUTH.domain.project(["x0"])
         found = jp.fit_marginals(jp.MarginalSet(domain, [jp.Marginal(("x0",), table)]), rank=1)
         for resample in ("counts", "model"):
-            frame = found.uncertainty(400, random_state=0, resample=resample).marginal(["x0"])
+            frame = found.uncertainty(200, random_state=0, resample=resample).marginal(["x0"])
             assert np.allclose(frame["se"], textbook(frame["estimate"].to_numpy()), rtol=0.15)
 
     @pytest.mark.parametrize("loss", ["squares", "likelihood"])
@@ -212,7 +213,7 @@ class TestTables:
         domain = jp.Domain.of_sizes([2])
         noisy = jp.Marginal(("x0",), [0.4, 0.6], noise=0.05)
         found = jp.fit_marginals(jp.MarginalSet(domain, [noisy]), rank=1)
-        frame = found.uncertainty(400, random_state=0).marginal(["x0"])
+        frame = found.uncertainty(200, random_state=0).marginal(["x0"])
         assert np.allclose(frame["se"], 0.05 / math.sqrt(2), rtol=0.2)
 
     def test_a_census_of_millions(self):

@@ -396,6 +396,7 @@ class TestPhone:
         box = last.bounding_box()
         assert box["x"] + box["width"] <= PHONE[0]
         page.page.locator("#tab-components").click()
+        page.settle()
         page.ask("void document.getElementById('components').scrollTo(1e6, 40)")
         head = page.page.locator("#components thead th").nth(6).bounding_box()
         assert head["x"] + head["width"] <= PHONE[0]
