@@ -392,12 +392,15 @@ class TestPhone:
         page = explore(pmf, size=PHONE, **TOUCH)
         last = page.page.locator(".tile").last
         assert last.bounding_box()["x"] > PHONE[0]
-        page.ask("void document.getElementById('strip').scrollTo(1e6, 0)")
+        page.scroll("strip", 1e6, 0)
         box = last.bounding_box()
         assert box["x"] + box["width"] <= PHONE[0]
         page.page.locator("#tab-components").click()
         page.settle()
-        page.ask("void document.getElementById('components').scrollTo(1e6, 40)")
+        first = "document.querySelector('#components .of-variable')"
+        page.ask(f"void (window.first = {first})")
+        page.scroll("components", 1e6, 40)
+        assert page.ask(f"window.first === {first}")  # the lines in sight are not drawn anew
         head = page.page.locator("#components thead th").nth(6).bounding_box()
         assert head["x"] + head["width"] <= PHONE[0]
         name = page.page.locator("#components .of-variable bdi").first

@@ -51,6 +51,11 @@ class Explorer:
             "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
         )
 
+    def scroll(self, identifier, x, y):
+        """Scroll an element, and wait until the lines that came in sight are drawn."""
+        self.ask("void document.getElementById(a[0]).scrollTo(a[1], a[2])", identifier, x, y)
+        self.settle()
+
     def ask(self, code, *arguments):
         return self.page.evaluate(f"(a) => {code}", list(arguments))
 

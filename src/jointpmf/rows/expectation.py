@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from jointpmf.domain import Domain
     from jointpmf.rows.combinations import Combinations
 
-CHUNK_WORK, CELLS_PER_SUM, MAX_CHUNKS, CHUNK_BYTES = 2**19, 256, 32, 2**28
+CHUNK_WORK, CELLS_PER_SUM, MAX_CHUNKS, CHUNK_BYTES = 2**19, 128, 32, 2**28
 """Cells times components of a chunk at least, so that it takes longer than to share it out; its
 cells for each sum that it has; how many chunks there are at most, and the memory of their sums."""
 
@@ -121,7 +121,8 @@ class Expectation(Stacks):
         by_work = n_cells * self.rank // CHUNK_WORK
         by_sums = n_cells // (CELLS_PER_SUM * n_sums)
         by_memory = n_bytes // (8 * n_sums * self.width)
-        return max(min(by_work, by_sums, by_memory, MAX_CHUNKS), 1)
+        most = max(min(by_work, by_sums, by_memory, MAX_CHUNKS), 1)
+        return 1 << most.bit_length() - 1  # three chunks take two threads as long as four
 
     def counts(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
         """Return how often each level is expected with each component, and Σ log-likelihood."""

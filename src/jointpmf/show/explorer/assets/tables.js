@@ -13,7 +13,7 @@ class LongTable {
   /** Draw columns of given widths under `head`; `line(k)` makes a line when it comes in sight. */
   draw(widths, head, count, line) {
     const { scrollTop } = this.box;
-    [this.count, this.line, this.nHead] = [count, line, head.length];
+    [this.count, this.line, this.nHead, this.seen] = [count, line, head.length, null];
     this.body = element("tbody");
     const columns = widths.map((width) => sized("col", "width", width));
     const table = sized(
@@ -33,8 +33,10 @@ class LongTable {
     if (!this.body) return;
     const first = Math.min(Math.floor(scrollTop / LINE), this.count) - LINES_MARGIN;
     const begin = Math.max(0, first);
-    const seen = Math.ceil(innerHeight / LINE) + 2 * LINES_MARGIN;
-    const end = Math.min(this.count, begin + seen);
+    const most = Math.ceil(innerHeight / LINE) + 2 * LINES_MARGIN;
+    const end = Math.min(this.count, begin + most);
+    if (this.seen === `${begin}:${end}`) return; // as when one scrolls sideways
+    this.seen = `${begin}:${end}`;
     const lines = [];
     for (let k = begin; k < end; k++) {
       lines.push(this.line(k));
