@@ -1,11 +1,26 @@
-"""Threads that make the next things while the first are used."""
+"""Threads that share tasks, and those that make the next things while the first are used."""
 
 import time
+from functools import partial
 from itertools import count
+from threading import Barrier, get_ident
 
 import pytest
 
-from jointpmf.threads import limited_to, made_ahead
+from jointpmf.threads import limited_to, made_ahead, run_all
+
+
+class TestRunAll:
+    def test_large_tasks_are_shared(self):
+        meeting = Barrier(2, timeout=20)  # which one thread alone would wait at in vain
+        with limited_to(2):
+            run_all([meeting.wait] * 2, numbers=10**6)
+
+    def test_small_tasks_stay_with_the_calling_thread_in_their_order(self):
+        done = []
+        with limited_to(8):
+            run_all([partial(lambda k: done.append((k, get_ident())), k) for k in range(9)], 100)
+        assert done == [(k, get_ident()) for k in range(9)]
 
 
 def slowest_first(number):

@@ -6,6 +6,7 @@ threads are ours, over tasks whose results do not depend on who runs them.
 
 from __future__ import annotations
 
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +23,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _limit: ContextVar[int | None] = ContextVar("limit", default=None)
+
+_WORTH_SHARING = 2**14
+"""Numbers that a task goes through at a time, from which on other threads help. With fewer they
+wait for each other's Python more than they compute, and two take up to twice as long as one."""
 
 
 def n_threads() -> int:
@@ -66,13 +71,16 @@ def interrupts() -> Iterator[None]:
         raise
 
 
-def run_all(tasks: Sequence[Callable[[], None]]) -> None:
+def run_all(tasks: Sequence[Callable[[], None]], numbers: float = math.inf) -> None:
     """Run tasks that write to places of their own, and return when all are done.
 
-    The calling thread works too; the others only help.
+    The calling thread works too; the others only help, unless a task goes through few `numbers`
+    between one line of Python and the next.
     """
-    if len(tasks) == 1:
-        return tasks[0]()
+    if len(tasks) == 1 or numbers < _WORTH_SHARING:
+        for task in tasks:
+            task()
+        return
     waiting = deque(tasks)
 
     def work() -> None:

@@ -98,7 +98,9 @@ def _of_rows(
     from jointpmf.fit.again import RowsAgain
 
     again = RowsAgain(solution)
-    return _all(lambda k: again.fitted(draw(k)), asked), again.fitted(source), how
+    n_rows = len(source.rows) if isinstance(source, Table) else math.inf
+    points = _all(lambda k: again.fitted(draw(k)), asked, n_rows * _rank_of_one(solution))
+    return points, again.fitted(source), how
 
 
 def _of_tables(solution: Solution, asked: _Asked) -> tuple[list[Point], Point, str]:
@@ -109,7 +111,14 @@ def _of_tables(solution: Solution, asked: _Asked) -> tuple[list[Point], Point, s
     assert solution.marginals is not None
     drawn = tables_drawn(solution.marginals, solution.pmf, asked.resample, asked.seed)
     draw, expected, how = drawn
-    return _all(lambda k: again.fitted(draw(k)), asked), again.fitted(expected), how
+    n_cells = sum(marginal.table.size for marginal in solution.marginals)
+    points = _all(lambda k: again.fitted(draw(k)), asked, n_cells * _rank_of_one(solution))
+    return points, again.fitted(expected), how
+
+
+def _rank_of_one(solution: Solution) -> float:
+    """Return the rank of a fit, or of one of those that were averaged."""
+    return solution.pmf.rank / solution.n_averaged
 
 
 def _together(solution: Solution, points: list[Point], reference: Point, how: str) -> Uncertainty:
@@ -170,8 +179,11 @@ def _checked(source: Source, solution: Solution) -> Source:
     return source
 
 
-def _all(replicate: Replicate, asked: _Asked) -> list[Point]:
-    """Return replicates, made by all threads; after Ctrl-C those that were done."""
+def _all(replicate: Replicate, asked: _Asked, numbers: float) -> list[Point]:
+    """Return replicates; after Ctrl-C those that were done.
+
+    All threads make them, unless one step of a fit goes through few numbers.
+    """
     found: dict[int, Point] = {}
     n = asked.n
     with progress_bar("replicates", n, asked.verbose) as advance:
@@ -185,7 +197,7 @@ def _all(replicate: Replicate, asked: _Asked) -> list[Point]:
 
         try:
             with interrupts():
-                run_all([partial(make, k) for k in range(n)])
+                run_all([partial(make, k) for k in range(n)], numbers)
         except KeyboardInterrupt:
             if len(found) < _FEWEST:
                 raise

@@ -98,7 +98,7 @@ class BinaryRegressions:
                 curvatures[:, i, : i + 1] = own
                 curvatures[:, : i + 1, i] = own
 
-        run_all([partial(part, k) for k in range(_N_CHUNKS)])
+        run_all([partial(part, k) for k in range(_N_CHUNKS)], features.size)
         curvatures[:, np.arange(n_features), np.arange(n_features)] += self.ridges
         return curvatures
 

@@ -133,7 +133,7 @@ class TraitSecants(TraitEM):
             inverse = _whole_inverse if is_whole else _inverse_by_level
             self._inverses[n] = inverse(regression, columns, self._total)
 
-        run_all([partial(look, n) for n in range(len(model.domain))])
+        run_all([partial(look, n) for n in range(len(model.domain))], model.features.size)
 
     def _climbed(self, state: SlopedState) -> SlopedState | None:
         """Return the state after a step, or None if none of any length gains enough."""

@@ -111,7 +111,7 @@ class RowSums:
             begin, end = self._bounds[k : k + 2]
             logs[k] = self._add(begin, end, slopes, base, totals[k], at_points[k])
 
-        run_all([partial(chunk, k) for k in range(n_chunks)])
+        run_all([partial(chunk, k) for k in range(n_chunks)], self._numbers(len(base)))
         whole_totals, at_all = totals.sum(axis=0), at_points.sum(axis=0)
         n_scores = len(model.tilts)
         observed = self._observed(whole_totals[n_scores:], at_all)
@@ -141,7 +141,7 @@ class RowSums:
                 parts, tops = likelihoods(self._design(rows), slopes, base)
                 logs[rows] = tops + np.log(parts.sum(axis=1))
 
-        run_all([partial(chunk, k) for k in range(len(self._bounds) - 1)])
+        run_all([partial(chunk, k) for k in range(len(self._bounds) - 1)], self._numbers(len(base)))
         return float(self._weights @ logs + self.counts @ model.intercepts)
 
     def _likelihoods(self, model: TraitModel) -> _Likelihoods:
@@ -154,8 +154,12 @@ class RowSums:
             for rows in _blocks(self._bounds[k], self._bounds[k + 1], n_points):
                 found[rows], tops[rows] = likelihoods(self._design(rows), slopes, base)
 
-        run_all([partial(chunk, k) for k in range(len(self._bounds) - 1)])
+        run_all([partial(chunk, k) for k in range(len(self._bounds) - 1)], self._numbers(n_points))
         return _Likelihoods(model, found, tops)
+
+    def _numbers(self, n_points: int) -> float:
+        """Return how many numbers of rows and points a chunk has."""
+        return len(self._weights) * n_points / (len(self._bounds) - 1)
 
     def _slopes(self, model: Columns, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what the scores and holes of a row are multiplied by, and what is added."""
@@ -235,7 +239,7 @@ class _Likelihoods(NamedTuple):
             found[k] = (of_rows[rows] / totals).astype(np.float32) @ self.parts[rows]
             logs[k] = of_rows[rows] @ (self.tops[rows] + np.log(totals))
 
-        run_all([partial(chunk, k) for k in range(len(found))])
+        run_all([partial(chunk, k) for k in range(len(found))], self.parts.size / len(found))
         return found.sum(axis=0) * weights, float(logs.sum())
 
 

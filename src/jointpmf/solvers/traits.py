@@ -127,7 +127,7 @@ class TraitEM(PointSolver):
         binary = np.flatnonzero(sizes == 2)
         larger = np.flatnonzero(sizes > 2).tolist()
         tasks = [partial(self._move, n, model, sums, moved) for n in larger]
-        run_all(tasks)
+        run_all(tasks, model.features.size)
         if len(binary):
             self._move_binary(binary, model, sums, moved)
         return moved
