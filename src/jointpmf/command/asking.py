@@ -79,7 +79,7 @@ def query(
     """
     from jointpmf import JointPMF
     from jointpmf.command.printing import Answer
-    from jointpmf.judge.file_ranges import ranges_of
+    from jointpmf.fit.about import is_not_unique
 
     found = read_model(model)
     pmf = JointPMF(*found.model)
@@ -93,8 +93,11 @@ def query(
         from jointpmf.command.sureness import errors_of
 
         answer = answer._replace(errors=errors_of(answer, pmf, model, level))
-    known = ranges_of(pmf, found.about, answer.cells(), evidence, ranges)
-    answer = answer._replace(note=known.note, ranges=known.of)
+    if is_not_unique(found.about):
+        from jointpmf.judge.file_ranges import ranges_of
+
+        known = ranges_of(pmf, found.about, answer.cells(), evidence, ranges)
+        answer = answer._replace(note=known.note, ranges=known.of)
     if as_json:
         print_json(answer.for_json())
     else:

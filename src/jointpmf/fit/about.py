@@ -12,12 +12,24 @@ from jointpmf.fit.measured import measured_tables, measured_text
 from jointpmf.fit.settings import Coupled
 from jointpmf.marginals.counting import names_of_order
 from jointpmf.marginals.orders import are_many
+from jointpmf.solvers.loop import Status
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
     from jointpmf.fit.solution import Solution
     from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.marginals.measurement import Measurement
+
+
+def is_not_unique(about: Mapping[str, str]) -> bool:
+    """Tell whether a model file says that other models fit as well.
+
+    Examples
+    --------
+    >>> is_not_unique({"status": "The objective stopped improving."})
+    False
+    """
+    return about.get("status") == Status.NOT_UNIQUE.value
 
 
 def about_of(solution: Solution) -> dict[str, str]:

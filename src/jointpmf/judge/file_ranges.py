@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointpmf.components import means_component
-from jointpmf.fit.about import LearnedFrom
+from jointpmf.fit.about import LearnedFrom, is_not_unique
 from jointpmf.fit.members import members_of
 from jointpmf.fit.progress import progress_bar
 from jointpmf.judge.smooth_query import question_of
 from jointpmf.judge.spread import Effort, spread_from, starts_of_tables
-from jointpmf.solvers.loop import Status
 
 if TYPE_CHECKING:
     from jointpmf.judge.spread import Start, Starts
@@ -77,7 +76,7 @@ def ranges_of(
     >>> [bool(high - low > 1e-3) for low, high in found.of.values()]
     [False, True]
     """
-    if about.get("status") != Status.NOT_UNIQUE.value or n_cells == 0:
+    if not is_not_unique(about) or n_cells == 0:
         return Ranges()
     names = {name for cell in cells for name in cell} | set(given)
     if any(means_component(name, pmf.domain) for name in names):
