@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from jointpmf import threads
+
 # Without it scikit-learn skips its check of array API input; of other code it changes nothing.
 os.environ["SCIPY_ARRAY_API"] = "1"
 
@@ -58,6 +60,12 @@ def pytest_collection_finish():
     """Spare the garbage collector what was imported: it would look at all of it every time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def small_tasks_shared(monkeypatch):
+    """Let threads share tasks that are too small for it: what is small can show their faults."""
+    monkeypatch.setattr(threads, "_WORTH_SHARING", 0)
 
 
 @pytest.fixture(autouse=True, scope="session")

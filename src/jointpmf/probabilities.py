@@ -71,7 +71,8 @@ def checked_factors(given: Sequence[Any], domain: Domain, rank: int) -> tuple[np
     """
     each = given, domain.variables, [rank] * len(given)
     if len(given) and all(map(_is_factor, *each)):
-        stacked = np.concatenate(given)
+        # in C order whatever theirs is: a model that was saved and loaded gives the same bits
+        stacked = np.concatenate(given, out=np.empty((domain.offsets[-1], rank)))
         is_possible = stacked.min() >= 0 and stacked.max() < 2  # sums of others could overflow
         sums = np.add.reduceat(stacked, domain.offsets[:-1]) if is_possible else np.inf
         if np.abs(sums - 1).max() < _ROUNDED:

@@ -105,9 +105,13 @@ class TestRows:
         assert np.isfinite(costs).all()
         assert costs[0] + 100 < costs[1] < costs[2]
 
-    def test_rows_given_some_of_their_cells(self):
-        """Minus the mean log-probability of what one has and the other has not."""
-        pmf, table, weights = random_problem(2, n_variables=3, holes=0.0)
+    @pytest.mark.parametrize(("rank", "rel"), [(1, 1e-10), (3, 1e-10), (300, 1e-5)])
+    def test_rows_given_some_of_their_cells(self, rank, rel):
+        """Minus the mean log-probability of what one has and the other has not.
+
+        Many components are judged in single precision.
+        """
+        pmf, table, weights = random_problem(2, n_variables=3, holes=0.0, rank=rank)
         without = table.copy()
         without[:, 1] = -1
         rows, given_rows = (
@@ -115,7 +119,21 @@ class TestRows:
         )
         found = HeldOut(rows, given_rows).cost(Point.of_pmf(pmf))
         logs = [np.log(oracle.row_prediction(pmf, row, 1)[row[1]]) for row in table]
-        assert found == pytest.approx(-np.average(logs, weights=weights), rel=1e-10)
+        assert found == pytest.approx(-np.average(logs, weights=weights), rel=rel)
+
+    def test_given_nothing_and_what_cannot_happen(self):
+        """What is given and impossible costs nothing more than the impossible row itself."""
+        pmf = jp.JointPMF(jp.Domain.of_sizes([2, 2]), [1.0], [np.array([[1.0], [0.0]])] * 2)
+        point = Point.of_pmf(pmf)
+
+        def cost(table, given_table):
+            rows = (Rows.of_codes(Codes(pmf.domain, np.array(t))) for t in (table, given_table))
+            return HeldOut(*rows).cost(point)
+
+        assert cost([[0, 0]], [[-1, -1]]) == 0
+        alone = cost_of_rows(pmf, [[1, 0]])
+        assert alone > 100
+        assert cost([[1, 0]], [[1, -1]]) == alone
 
 
 SCORINGS = ["likelihood", "error"]

@@ -95,6 +95,7 @@ def test_at_the_end_nothing_pulls():
     assert np.abs(solver.start(outcome.point).pull).max() < 1e-5
 
 
+@pytest.mark.usefixtures("small_tasks_shared")
 def test_any_number_of_threads_gives_the_same_bits():
     found = []
     for n_threads in (1, 2):

@@ -112,6 +112,7 @@ class TestSums:
             assert np.allclose(found, sums.weights, atol=1e-3)
             assert np.isclose(log_likelihood, sums.log_likelihood, rtol=1e-6)
 
+    @pytest.mark.usefixtures("small_tasks_shared")
     def test_the_bits_do_not_depend_on_threads(self):
         table = table_of(planted_rows())
 

@@ -49,8 +49,9 @@ def add_pair_grams(grams, subsets, ptr, subset_weights, product, out):
                     product[f] = subset_weights[s]
                 for k in range(ptr[s], end):
                     if k != a and k != b:
+                        n = subsets[k]  # read in the loop it would keep it from being vectorised
                         for f in range(size):
-                            product[f] *= grams[subsets[k], f]
+                            product[f] *= grams[n, f]
                 i, j = none, none
                 if a < end:
                     i, j = subsets[a], subsets[b]

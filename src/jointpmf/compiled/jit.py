@@ -30,3 +30,6 @@ once = njit(inline="always", **_OPTIONS)
 
 LANES = 4
 """Doubles in one vector register of the machines we know; ranks are padded to a multiple."""
+
+LINE = 8
+"""Doubles that come from memory together."""

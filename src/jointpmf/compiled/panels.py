@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from jointpmf.compiled.jit import LANES, compiled
+from jointpmf.compiled.jit import LANES, LINE, compiled
 from jointpmf.compiled.loops import (
     add_dots,
     add_row,
@@ -88,12 +88,9 @@ def panels(width: int) -> list[tuple[int, Lanes]]:
 
 def aligned_zeros(rows: int, width: int) -> np.ndarray:
     """Return zeros whose rows begin on vector boundaries."""
-    line = 8  # doubles in a cache line
-    memory = np.zeros(rows * width + line)
-    address = addressof(
-        c_char.from_buffer(memory.data)
-    )  # which `memory.ctypes` takes longer to say
-    start = (-address // memory.itemsize) % line
+    memory = np.zeros(rows * width + LINE)
+    address = addressof(c_char.from_buffer(memory.data))  # `memory.ctypes` takes longer to say it
+    start = (-address // memory.itemsize) % LINE
     return memory[start : start + rows * width].reshape(rows, width)
 
 

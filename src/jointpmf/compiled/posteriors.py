@@ -37,15 +37,15 @@ _LIFT = 100
 
 _BLOCK_ROWS, _BLOCK_NUMBERS = 64, 2**22
 """Rows whose posteriors are held at once; of several panels more rows, but no more numbers than
-these, and so fewer than 2¹⁶ where they are sorted. Any number gives the same bits."""
+these. Any number gives the same bits."""
 
 _MANY = 256
 """Components from which on a row's part in a panel is left out where it is negligible, and rows are
 sorted by level; fewer cost little, and stay exact."""
 
 _SORTED_ROWS = 256
-"""Rows that are sorted at a time: while they are added up, they stay near the processor. Any number
-gives the same bits."""
+"""Rows that are sorted at a time: while they are added up, they stay near the processor, and their
+positions are small numbers. Any number up to 2¹⁶ gives the same bits."""
 
 _NEGLIGIBLE = 2.0**-50
 """Part of a row's probability, in one panel, that is left out. All of a thousand such parts are a

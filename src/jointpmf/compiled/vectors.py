@@ -11,12 +11,10 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils, types
 
-from jointpmf.compiled.jit import LANES
+from jointpmf.compiled.jit import LANES, LINE
 
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _INT32 = ir.IntType(32)
-_LINE = 8
-"""Doubles that come from memory together."""
 
 
 def _broadcast(builder: Any, scalar: Any) -> Any:
@@ -112,7 +110,7 @@ def fetch_row(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     kind = ir.FunctionType(ir.VoidType(), [byte, _INT32, _INT32, _INT32])
     prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
     to_read, nearby, data = (ir.Constant(_INT32, number) for number in (0, 2, 1))
-    for pointer in rows.vectors(row, ir.Constant(row.type, 0), width)[:: _LINE // LANES]:
+    for pointer in rows.vectors(row, ir.Constant(row.type, 0), width)[:: LINE // LANES]:
         builder.call(prefetch, [builder.bitcast(pointer, byte), to_read, nearby, data])
     return context.get_dummy_value()
 

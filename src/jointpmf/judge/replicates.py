@@ -43,6 +43,9 @@ _FEWEST = 2
 _SAME = 1e-6
 """The part by which the objective of the same rows may differ."""
 
+_AT_A_TIME = 8
+"""Numbers that compiled loops multiply in the time in which numpy goes through one."""
+
 Replicate = Callable[[int], Point]
 
 
@@ -98,8 +101,8 @@ def _of_rows(
     from jointpmf.fit.again import RowsAgain
 
     again = RowsAgain(solution)
-    n_rows = len(source.rows) if isinstance(source, Table) else math.inf
-    points = _all(lambda k: again.fitted(draw(k)), asked, n_rows * _rank_of_one(solution))
+    n_cells = len(source.rows) * len(source.domain) if isinstance(source, Table) else math.inf
+    points = _all(lambda k: again.fitted(draw(k)), asked, n_cells * _rank_of_one(solution))
     return points, again.fitted(source), how
 
 
@@ -111,7 +114,7 @@ def _of_tables(solution: Solution, asked: _Asked) -> tuple[list[Point], Point, s
     assert solution.marginals is not None
     drawn = tables_drawn(solution.marginals, solution.pmf, asked.resample, asked.seed)
     draw, expected, how = drawn
-    n_cells = sum(marginal.table.size for marginal in solution.marginals)
+    n_cells = sum(marginal.table.size * len(marginal.names) for marginal in solution.marginals)
     points = _all(lambda k: again.fitted(draw(k)), asked, n_cells * _rank_of_one(solution))
     return points, again.fitted(expected), how
 
@@ -179,10 +182,10 @@ def _checked(source: Source, solution: Solution) -> Source:
     return source
 
 
-def _all(replicate: Replicate, asked: _Asked, numbers: float) -> list[Point]:
+def _all(replicate: Replicate, asked: _Asked, work: float) -> list[Point]:
     """Return replicates; after Ctrl-C those that were done.
 
-    All threads make them, unless one step of a fit goes through few numbers.
+    All threads make them, unless one step of a fit has little work: cells times components.
     """
     found: dict[int, Point] = {}
     n = asked.n
@@ -197,7 +200,7 @@ def _all(replicate: Replicate, asked: _Asked, numbers: float) -> list[Point]:
 
         try:
             with interrupts():
-                run_all([partial(make, k) for k in range(n)], numbers)
+                run_all([partial(make, k) for k in range(n)], work / _AT_A_TIME)
         except KeyboardInterrupt:
             if len(found) < _FEWEST:
                 raise

@@ -391,7 +391,8 @@ class _KeepPart:
 def _part_in(path: str) -> Part:
     """Return the part in a file, whose arrays are those of the file.
 
-    A worker keeps the last one that it mapped: in the next pass it is often asked for that again.
+    A worker keeps the last one that it mapped, until it maps another one or ends: in the next pass
+    it is often asked for the same.
     """
     if not os.path.exists(path):
         raise RuntimeError(_NOT_HERE)
@@ -413,7 +414,7 @@ def _share_of_kept(task: Callable[[Part], Any], path: str) -> Any:
 
 
 def _forget(folder: str, _: int) -> None:
-    """Delete the parts that are kept here."""
+    """Delete the parts that are kept here; this worker also lets go of the one that it mapped."""
     _part_in.cache_clear()
     rmtree(Path(_spark_folder(), folder), ignore_errors=True)
 

@@ -122,7 +122,7 @@ class Expectation(Stacks):
         by_sums = n_cells // (CELLS_PER_SUM * n_sums)
         by_memory = n_bytes // (8 * n_sums * self.width)
         most = max(min(by_work, by_sums, by_memory, MAX_CHUNKS), 1)
-        return 1 << most.bit_length() - 1  # three chunks take two threads as long as four
+        return 1 << int(most).bit_length() - 1  # three chunks take two threads as long as four
 
     def counts(self, stack: np.ndarray) -> tuple[np.ndarray, float]:
         """Return how often each level is expected with each component, and Σ log-likelihood."""

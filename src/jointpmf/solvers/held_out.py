@@ -45,7 +45,7 @@ class HeldOut:
         self, rows: Rows, given: Rows | None = None, patience: int = 10, min_gain: float = 0.0
     ) -> None:
         self.patience, self.min_gain = patience, min_gain
-        self._total, self._n_whole = rows.total, len(rows)
+        self._total = rows.total
         self._rows, self._impossible = rows, np.full(len(rows), _IMPOSSIBLE_LOG)
         if given is not None:
             # what is given is taken off again: one pass over rows of which some count negatively
@@ -69,8 +69,7 @@ class HeldOut:
             expectation = self._expectations[rank] = self._rows.expectation(rank)
         logs = expectation.log_likelihoods(expectation.stack(point))
         counted = self._rows.weights * np.where(np.isinf(logs), self._impossible, logs)
-        whole, given = counted[: self._n_whole], counted[self._n_whole :]
-        return -float(whole.sum() + given.sum()) / self._total
+        return -float(counted.sum()) / self._total
 
 
 class HeldOutCells:

@@ -158,8 +158,12 @@ class RowSums:
         return _Likelihoods(model, found, tops)
 
     def _numbers(self, n_points: int) -> float:
-        """Return how many numbers of rows and points a chunk has."""
-        return len(self._weights) * n_points / (len(self._bounds) - 1)
+        """Return how many numbers of rows and points a chunk goes through.
+
+        Products of matrices take about 64 multiplications in the time of one exponential.
+        """
+        width = self._scores.offsets[-1] + len(self._holes)
+        return len(self._weights) * n_points * (1 + width / 64) / max(len(self._bounds) - 1, 1)
 
     def _slopes(self, model: Columns, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what the scores and holes of a row are multiplied by, and what is added."""
@@ -239,7 +243,9 @@ class _Likelihoods(NamedTuple):
             found[k] = (of_rows[rows] / totals).astype(np.float32) @ self.parts[rows]
             logs[k] = of_rows[rows] @ (self.tops[rows] + np.log(totals))
 
-        run_all([partial(chunk, k) for k in range(len(found))], self.parts.size / len(found))
+        run_all(
+            [partial(chunk, k) for k in range(len(found))], self.parts.size / max(len(found), 1)
+        )
         return found.sum(axis=0) * weights, float(logs.sum())
 
 
