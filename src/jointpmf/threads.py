@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 _limit: ContextVar[int | None] = ContextVar("limit", default=None)
 
-_WORTH_SHARING = 2**14
+_WORTH_SHARING = 2**15
 """Numbers that a task goes through at a time, from which on other threads help. With fewer they
 wait for each other's Python more than they compute, and two take up to twice as long as one."""
 
