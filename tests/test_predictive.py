@@ -23,7 +23,10 @@ NOT_OF_REPLICATES = {"check_sample_weight_equivalence_on_dense_data"}
 
 
 @parametrize_with_checks(
-    [kind(4, max_iter=10, n_replicates=2) for kind in (jp.PMFClassifier, jp.PMFRegressor)]
+    [
+        kind(4, max_iter=10, n_starts=2, n_replicates=2)
+        for kind in (jp.PMFClassifier, jp.PMFRegressor)
+    ]
 )
 def test_scikit_learn_accepts_replicates(estimator, check):
     if getattr(check, "func", check).__name__ in NOT_OF_REPLICATES:

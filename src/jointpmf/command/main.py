@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -70,6 +71,12 @@ class _Sentences(logging.Handler):
         warn(record.getMessage())
 
 
+@cache
+def _command_line() -> Any:
+    """Return the command with all its options: to read them takes as long as a small query."""
+    return typer.main.get_command(app)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; bad input is one sentence on stderr and exit code 2.
 
@@ -85,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     handler = _Sentences(logging.WARNING)
     logging.getLogger("jointpmf").addHandler(handler)
     try:
-        code = app(
+        code = _command_line()(
             args=[argument for argument in arguments if argument != "--debug"],
             prog_name="jointpmf",
             standalone_mode=False,
