@@ -6,6 +6,7 @@ number of threads nor on the size of a block (docs/math.md, eq. 20).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -128,9 +129,10 @@ class Expectation(Stacks):
         """Return how often each level is expected with each component, and Σ log-likelihood."""
         combinations = self.rows.combinations
         if combinations is not None and combinations.are_safe(stack):
-            counted = self._counted(combinations.stack(stack), combinations)
-            return combinations.counts(counted), float(self._sums.sum())
-        return self._counted(stack, None), float(self._sums.sum())
+            counted = combinations.counts(self._counted(combinations.stack(stack), combinations))
+        else:
+            counted = self._counted(stack, None)
+        return counted, sum(self._sums.tolist())
 
     def _counted(self, stack: np.ndarray, combinations: Combinations | None) -> np.ndarray:
         """Return the sum of what all chunks count of each row of a stack."""
@@ -143,7 +145,7 @@ class Expectation(Stacks):
         for chunk in chunks[1:]:
             chunks[0] += chunk
         counts = stack_of_panels(chunks[0])
-        return counts.copy() if np.may_share_memory(counts, chunks[0]) else counts
+        return counts.copy() if len(chunks[0]) == 1 else counts  # of one panel it is its memory
 
     def _panels_of(self, stack: np.ndarray) -> Panels:
         made = self._panels.get(len(stack))
@@ -182,7 +184,8 @@ class Expectation(Stacks):
 
 def weighted_sum(weights: np.ndarray, logs: np.ndarray) -> float:
     """Return Σ weight · log; a row that counts for nothing may be impossible."""
-    with np.errstate(invalid="ignore"):
-        counted = weights * logs
-    total = float(counted.sum())
-    return float(counted[weights > 0].sum()) if np.isnan(total) else total
+    total = float(np.einsum("k,k->", weights, logs))  # a third of the time of a product and a sum
+    if math.isnan(total):
+        counts = weights > 0
+        total = float(weights[counts] @ logs[counts])
+    return total

@@ -6,6 +6,7 @@ From two steps the third point is extrapolated (eq. 22) and taken if it is bette
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -90,8 +91,8 @@ class EM:
             return plain
         first = state.next_stack - state.stack
         bend = plain.next_stack - state.next_stack - first
-        size = float(np.linalg.norm(bend))
-        wished = float(np.linalg.norm(first)) / size if size > 0 else 1.0
+        size = float(np.vdot(bend, bend))
+        wished = math.sqrt(float(np.vdot(first, first)) / size) if size > 0 else 1.0
         stride = min(wished, self._stride)
         if not stride > 1:
             return plain
