@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: .venv/demo
 	$(BIN)/jointpmf demo
 
-# Everything: about 5 minutes on two cores with an empty cache, and 1 for the environment.
+# Everything: about 6 minutes on two cores, and 1 or 2 for the environment and what is compiled.
 test: .venv/test .venv/npm/node_modules/axe-core
 	@$(MAKE) --no-print-directory --jobs 2 lint types loops bytecode
 	$(PYTEST)
