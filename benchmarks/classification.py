@@ -66,10 +66,8 @@ def compare(name: str, features: pl.DataFrame, labels: np.ndarray, asked: str) -
 def grid_of_rules() -> tuple[pl.DataFrame, np.ndarray]:
     """Return all combinations of eight features, and a class that follows from them by rules."""
     grid = np.array(list(product(*map(range, (3, 5, 4, 4, 3, 2, 3, 3)))))
-    work, home = (
-        grid[:, 0] + grid[:, 1],
-        np.maximum(grid[:, 2:4].sum(axis=1) / 2, grid[:, 4:6].sum(axis=1)),
-    )
+    work = grid[:, 0] + grid[:, 1]
+    home = np.maximum(grid[:, 2:4].sum(axis=1) / 2, grid[:, 4:6].sum(axis=1))
     need = 1.2 * work + 0.6 * home + 1.5 * (grid[:, 6] == 2) + 2.2 * grid[:, 7]
     classes = np.digitize(need, np.quantile(need[grid[:, 7] < 2], [0.04, 0.53]))
     labels = np.where(grid[:, 7] == 2, "refused", np.array(["last", "later", "first"])[classes])

@@ -79,7 +79,7 @@ def query(
     """
     from jointpmf import JointPMF
     from jointpmf.command.printing import Answer
-    from jointpmf.fit.about import is_not_unique
+    from jointpmf.fit.about import others_fit_as_well
 
     found = read_model(model)
     pmf = JointPMF(*found.model)
@@ -93,7 +93,7 @@ def query(
         from jointpmf.command.sureness import errors_of
 
         answer = answer._replace(errors=errors_of(answer, pmf, model, level))
-    if is_not_unique(found.about):
+    if others_fit_as_well(found.about):
         from jointpmf.judge.file_ranges import ranges_of
 
         known = ranges_of(pmf, found.about, answer.cells(), evidence, ranges)

@@ -73,7 +73,7 @@ class _Sentences(logging.Handler):
 
 @cache
 def _command_line() -> Any:
-    """Return the command with all its options: to read them takes as long as a small query."""
+    """Return the command with all its options, which take longer to read than many an answer."""
     return typer.main.get_command(app)
 
 

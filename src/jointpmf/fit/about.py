@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from jointpmf.marginals.measurement import Measurement
 
 
-def is_not_unique(about: Mapping[str, str]) -> bool:
+def others_fit_as_well(about: Mapping[str, str]) -> bool:
     """Tell whether a model file says that other models fit as well.
 
     Examples
     --------
-    >>> is_not_unique({"status": "The objective stopped improving."})
+    >>> others_fit_as_well({"status": "The objective stopped improving."})
     False
     """
     return about.get("status") == Status.NOT_UNIQUE.value

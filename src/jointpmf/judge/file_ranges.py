@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jointpmf.components import means_component
-from jointpmf.fit.about import LearnedFrom, is_not_unique
+from jointpmf.fit.about import LearnedFrom, others_fit_as_well
 from jointpmf.fit.members import members_of
 from jointpmf.fit.progress import progress_bar
 from jointpmf.judge.smooth_query import question_of
@@ -76,7 +76,7 @@ def ranges_of(
     >>> [bool(high - low > 1e-3) for low, high in found.of.values()]
     [False, True]
     """
-    if not is_not_unique(about) or n_cells == 0:
+    if not others_fit_as_well(about) or n_cells == 0:
         return Ranges()
     names = {name for cell in cells for name in cell} | set(given)
     if any(means_component(name, pmf.domain) for name in names):
