@@ -8,7 +8,7 @@ export NUMBA_CACHE_DIR := $(CURDIR)/.venv/numba
 # Bytecode too: some machines forbid it, and every process would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check lint types loops bytecode test-portable house docs paper paper-quick bench fuzz format clean
+.PHONY: demo test check lint types loops bytecode test-portable house docs gate paper paper-quick bench fuzz format clean
 
 demo: .venv/demo
 	$(BIN)/jointpmf demo
@@ -67,6 +67,10 @@ paper: .venv/paper
 
 paper-quick: .venv/paper
 	$(BIN)/python -m paper.ratings --quick
+
+# Quality and time beside a stored baseline, about 25 minutes on two cores.
+gate: .venv/test
+	$(BIN)/python -m benchmarks.gate
 
 bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.compiled
