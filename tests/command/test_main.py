@@ -171,7 +171,7 @@ def test_the_rank_is_found_by_itself(folder, tmp_path, inside):
 def test_a_model_says_how_many_starts_agreed(folder):
     about = read_about(folder / "model.safetensors")
     assert 1 <= int(about["agreed"]) <= int(about["starts"])
-    assert about["start"] in ("merged rows", "rows", "closed form", "random")
+    assert about["start"] in ("merged rows", "rows", "random")
     assert "averaged" not in about
 
 

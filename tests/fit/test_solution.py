@@ -14,8 +14,8 @@ from jointpmf.model_file import read_about
         (Start("random", "as asked"), "random: as asked"),
         (Start("rows", n_rows=412.0), "rows, on 412 rows"),
         (
-            Start("closed form", n_rows=50_000.0, in_steps=True),
-            "closed form, on 50000 rows, then in steps",
+            Start("merged rows", n_rows=50_000.0, in_steps=True),
+            "merged rows, on 50000 rows, then in steps",
         ),
     ],
 )

@@ -50,7 +50,7 @@ class TestStarts:
 class TestHeldOut:
     """With a validation part every kind of start gets a few iterations, and the best goes on."""
 
-    KINDS = ("point_in_closed_form", "point_of_merged_rows", "point_at_rows", "random_point")
+    KINDS = ("point_of_merged_rows", "point_at_rows", "random_point")
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_ctrl_c_returns_the_best_so_far(self, monkeypatch, kind):

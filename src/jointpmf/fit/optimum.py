@@ -1,11 +1,10 @@
 """The best optimum of a likelihood: climbs from several starts, until it was found again.
 
 A climb begins at points of different kinds, goes on from the better one by moves that often lead
-to a better optimum, and ends when several moves in a row did not. Climbs do not know of each other
-until they end; so if several end at the same optimum, few others are left to find. Then each is
-crossed with earlier ones, which may find a better optimum but is no evidence for it. Fits that fall
-behind are given up; the best is then fitted to the end. In a large table every climb has a sample
-of the rows of its own, and goes on from there with all rows before it is compared with others.
+to a better optimum, and ends when several moves in a row did not. Climbs are independent, so
+repeated hits on one optimum suggest that few better ones remain. Fits that fall behind are given
+up; the best is then fitted to the end. In a large table every climb has a sample of the rows of its
+own, and goes on from there with all rows before it is compared with others.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from jointpmf.point import Point
 from jointpmf.rows.source import Source, Table
 from jointpmf.rows.table import drawn_by_weight
 from jointpmf.solvers.loop import Loop, Outcome, Status, one_history
-from jointpmf.solvers.starts.moves import crossed, moved, passes_of_move
+from jointpmf.solvers.starts.moves import moved, passes_of_move
 from jointpmf.solvers.starts.random import passes_of_start, point_at_rows
 from jointpmf.threads import interrupts
 
@@ -40,9 +39,6 @@ _SEARCH_TOL = 1e-8
 
 _GAIN = 1e-7
 """A move has led to another optimum if it lowers the objective by this part of it."""
-
-_MOST_CROSSED = 4
-"""Earlier climbs that the end of a climb is crossed with, the best ones."""
 
 _LEAST_PASSES = 50
 """A fit is taken to cost at least this many passes over the rows: where components are so clear
@@ -102,8 +98,6 @@ class _Climbs:
     trials: Trials[str] = field(default_factory=Trials)
     ends: list[Outcome] = field(default_factory=list)
     """Where each climb ended, over all rows."""
-    crossings: list[Outcome] = field(default_factory=list)
-    """Where climbs that were crossed with others ended, if ahead of both."""
     n_passes: int = 0
     """Passes over the rows that are searched, of all fits."""
     work: float = 0.0
@@ -147,8 +141,8 @@ class _Climbs:
 
     @property
     def best(self) -> Outcome:
-        """The best of all climbs, and of what came of crossing them."""
-        return min([*self.ends, *self.crossings], key=lambda end: end.objective)
+        """The best of all climbs."""
+        return min(self.ends, key=lambda end: end.objective)
 
     def n_found(self, optimum: Outcome) -> int:
         """Return how many climbs ended at an optimum by themselves."""
@@ -213,11 +207,7 @@ class _Climbs:
         if table is not self.table:
             self._go_on_with_all_rows(loop)
         own = self._summit
-        if table is self.table:
-            self._cross(loop)
         self.ends.append(own)
-        if self._summit is not own and _is_ahead(self._summit, self.best):
-            self.crossings.append(self._summit)
         n_rows = None if table is self.table else table.rows.total
         if self._is_stopped:  # perhaps since it ended
             own = own._replace(status=Status.STOPPED)
@@ -231,7 +221,6 @@ class _Climbs:
         rows = self.table.rows
         rate = self.n_searched / rows.total
         drawn, counts = drawn_by_weight(rows.weights, rate, self.generator)
-        # the closed form counts triples over all rows, in one pass: a sample would be too noisy
         return replace(self.table, rows=replace(rows.taken(drawn), weights=counts))
 
     def _go_on_with_all_rows(self, loop: Loop) -> None:
@@ -252,9 +241,8 @@ class _Climbs:
         for kind, make in fresh_points(table, self.fit.rank, k, self.generator):
             if not self._is_stopped:
                 logger.info("%s: %s", self._stage(k), kind)
-            if not self._is_stopped and (point := make()) is not None:
                 self._pay(table, passes_of_start(kind))
-                self._try(table, point, loop, kind)
+                self._try(table, make(), loop, kind)
         n_moves = n_vain = 0
         n_most = effort.patience if self.fit.rank > 1 else 0
         is_limited = self.most_work is not None
@@ -268,19 +256,6 @@ class _Climbs:
             gained = _GAINED_NOISE * self._noise(table)
             n_vain = 0 if _is_ahead(self._summit, before, gained) else n_vain + 1
             n_moves += 1
-
-    def _cross(self, loop: Loop) -> None:
-        """Cross the end of a climb with those of the best climbs before it."""
-        try:
-            with interrupts():
-                for end in sorted(self.ends, key=lambda end: end.objective)[:_MOST_CROSSED]:
-                    best = self._summit
-                    is_same = not (_is_ahead(end, best) or _is_ahead(best, end))
-                    if not (is_same or self._is_stopped or self._is_used_up):
-                        point = crossed(best.point, end.point, self.table.rows)
-                        self._try(self.table, point, loop)
-        except KeyboardInterrupt:
-            self._best = self._summit._replace(status=Status.STOPPED)
 
     def _try(self, table: Table, point: Point, loop: Loop, kind: str = "") -> None:
         """Fit from a point, and keep it if it is the best of this climb."""

@@ -82,13 +82,12 @@ class Trials(Generic[K]):
 
     def run(
         self,
-        candidates: Iterable[tuple[K, Callable[[], Solution | None]]],
+        candidates: Iterable[tuple[K, Callable[[], Solution]]],
         is_enough: Callable[[Trials[K]], bool] | None = None,
     ) -> Trials[K]:
         """Fit candidates in turn, until it is enough, or someone stops.
 
-        A candidate that fails is recorded; one that gives None does not apply. The search raises if
-        all of them failed.
+        A candidate that fails is recorded. The search raises if all of them failed.
         """
         try:
             with interrupts():
@@ -105,7 +104,7 @@ class Trials(Generic[K]):
             raise self._error or JointPMFError("no start could be found")
         return self
 
-    def _try(self, kind: K, fit: Callable[[], Solution | None]) -> None:
+    def _try(self, kind: K, fit: Callable[[], Solution]) -> None:
         try:
             solution = fit()
         except CheckpointError:
@@ -117,10 +116,9 @@ class Trials(Generic[K]):
             self.restarts.append(Restart(str(kind), np.inf, None, error=str(failure)))
             self._error = failure
             return
-        if solution is not None:
-            self.found.append(Trial(kind, solution))
-            self.restarts.append(solution.as_restart())
-            self.is_stopped = solution.status is Status.STOPPED
+        self.found.append(Trial(kind, solution))
+        self.restarts.append(solution.as_restart())
+        self.is_stopped = solution.status is Status.STOPPED
 
     @property
     def solutions(self) -> list[Solution]:

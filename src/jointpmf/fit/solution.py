@@ -39,7 +39,7 @@ class Start:
     Attributes
     ----------
     kind : str
-        "closed form", "merged rows", "rows", "random", "traits", "algebraic" or "given".
+        "merged rows", "rows", "random", "traits", "algebraic" or "given".
     reason : str
         Why this one, if there is more to say.
     n_rows : float or None

@@ -19,7 +19,6 @@ from jointpmf.fit.solution import Solution, Start
 from jointpmf.point import Point
 from jointpmf.rows.source import Source, Table
 from jointpmf.rows.table import mean_log_likelihood
-from jointpmf.solvers.starts.closed_form import point_in_closed_form
 from jointpmf.solvers.starts.random import (
     can_merge,
     mixed,
@@ -34,9 +33,6 @@ if TYPE_CHECKING:
     from jointpmf.solvers.loop import Outcome, Validation
 
 logger = logging.getLogger("jointpmf")
-
-_INTERIOR = 0.2
-"""Part of the marginals in a closed-form start, whose zeros are noise."""
 
 _LIFT = 0.01
 """Part of the marginals that is mixed into a start under which some row cannot happen: an EM step
@@ -104,9 +100,8 @@ def _best_start(
     loop = replace(fit.loop, callback=None, max_iter=min(fit.effort.n_steps, fit.loop.max_iter))
     short = replace(fit, loop=loop)
 
-    def fitted(kind: str, make: Callable[[], Point | None]) -> Solution | None:
-        point = make()
-        return None if point is None else short.from_point(table, point, Start(kind), held_out)
+    def fitted(kind: str, make: Callable[[], Point]) -> Solution:
+        return short.from_point(table, make(), Start(kind), held_out)
 
     kinds = dict(both for k in range(2) for both in fresh_points(table, fit.rank, k, generator))
     trials: Trials[str] = Trials()
@@ -121,13 +116,9 @@ def _best_start(
 
 def fresh_points(
     table: Table, rank: int, k: int, generator: np.random.Generator
-) -> Iterator[tuple[str, Callable[[], Point | None]]]:
+) -> Iterator[tuple[str, Callable[[], Point]]]:
     """Yield two points at which the k-th search may begin, each as its kind and what makes it."""
     rows = table.rows
-
-    def closed_form() -> Point | None:
-        found = point_in_closed_form(table.codes, table.weights, rank, generator)
-        return None if found is None else mixed(found, rows.marginal, _INTERIOR)
 
     at_rows = ("rows", partial(point_at_rows, rows, rank, generator))
     if rank == 1:
@@ -138,4 +129,4 @@ def fresh_points(
         merged = ("merged rows", partial(point_of_merged_rows, rows, rank, generator))
     random = ("random", partial(random_point, rows.domain, rank, generator))
     yield merged if k % 2 == 0 else at_rows
-    yield ("closed form", closed_form) if k == 0 else random
+    yield random

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-import jointpmf as jp
 from jointpmf.data.codes import Codes
 from jointpmf.point import Point
 from jointpmf.rows.table import Rows, log_likelihoods
-from jointpmf.solvers.starts.moves import crossed, moved
+from jointpmf.solvers.starts.moves import moved
 from support import oracle
 from support.feasibility import is_feasible
 
@@ -48,26 +47,3 @@ def test_some_moves_disturb_all_components_and_the_others_one_or_two():
         n_moved.append(int((np.abs(found.factors - kept) > 1e-9).any(axis=0).sum()))
     assert n_moved[0] == n_moved[2] == n_moved[4] == 5
     assert (n_moved[1], n_moved[3]) == (2, 1)
-
-
-@pytest.mark.parametrize("rank", [2, 4])
-def test_two_points_are_crossed_to_one_of_the_same_rank(rank):
-    rows, point = rows_and_point(rank)
-    _, other = rows_and_point(rank, seed=1)
-    other = Point(other.weights, np.roll(point.factors, 1, axis=1))
-    found = crossed(point, other, rows)
-    assert is_feasible(rows.domain, found.weights, found.factors)
-    assert len(found.weights) == rank
-    assert np.isfinite(log_likelihoods(rows, found)).all()
-
-
-def test_a_good_component_of_each_is_kept():
-    """One point knows two of three kinds of rows, the other the third."""
-    kinds = np.array([[0, 0, 0, 0], [1, 1, 1, 1], [2, 2, 2, 2]])
-    domain = jp.Domain.of_sizes([3] * 4)
-    rows = Rows.of_codes(Codes(domain, kinds.repeat(50, axis=0)))
-    block = np.tile(np.eye(3), (4, 1))
-    first = Point(np.full(3, 1 / 3), block[:, [0, 1, 1]])
-    second = Point(np.full(3, 1 / 3), block[:, [0, 2, 2]])
-    found = crossed(first, second, rows)
-    assert sorted(found.factors[:3].argmax(axis=0).tolist()) == [0, 1, 2]

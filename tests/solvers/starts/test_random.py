@@ -1,7 +1,7 @@
 """Where EM begins: every start is feasible, and mergers lose what brute force says they lose."""
 
 from functools import partial
-from itertools import combinations, permutations, product
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -14,7 +14,6 @@ from jointpmf.point import Point
 from jointpmf.rows.table import Rows
 from jointpmf.solvers.em import EM
 from jointpmf.solvers.loop import Loop, iterate
-from jointpmf.solvers.starts.closed_form import CountedTriples, point_in_closed_form
 from jointpmf.solvers.starts.random import (
     enlarged_point,
     merged,
@@ -36,13 +35,6 @@ def random_rows(seed, n_variables=4, n_rows=40, holes=0.3):
     table = oracle.random_table(generator, domain, n_rows, holes)
     table[0] = 0  # every variable is observed somewhere
     return Rows.of_codes(Codes(domain, table), generator.random(n_rows) + 0.1)
-
-
-def closed_form(rows, rank, generator):
-    """Return the closed form of a planted table that has the domain of the rows."""
-    truth = jp.random_pmf(rows.domain, rank, random_state=0)
-    table = truth.sample(5000, random_state=0, backend="codes")
-    return point_in_closed_form(Codes(rows.domain, table), None, rank, generator)
 
 
 def from_a_model(rows, rank, generator):
@@ -317,110 +309,3 @@ class TestEnlargedPoint:
         partial = jp.JointPMF(truth.domain, weights, [factor[:, :2] for factor in truth.factors])
         point = enlarged_point(Point.of_pmf(partial), rows, 3, np.random.default_rng(0))
         assert jp.factor_error(truth, jp.JointPMF.at(point, truth.domain)) < 0.1
-
-
-class TestClosedForm:
-    @pytest.mark.parametrize("sizes", [[4, 4, 4], [3, 2, 4, 3, 5], [4] * 8])
-    def test_of_many_rows_is_near_the_truth(self, sizes):
-        truth = distinct(sizes, 2)
-        table = truth.sample(200_000, random_state=0, backend="codes")
-        codes = Codes(truth.domain, table)
-        point = point_in_closed_form(codes, None, 2, np.random.default_rng(0))
-        assert_feasible(truth.domain, point, 2)
-        assert jp.factor_error(truth, jp.JointPMF.at(point, truth.domain)) < 0.03
-
-    def test_of_all_cells_by_their_probabilities_is_the_truth(self):
-        truth = distinct([3, 4, 2, 3], 2)
-        codes = Codes(truth.domain, oracle.all_cells(truth.domain))
-        weights = oracle.joint(truth).ravel()
-        point = point_in_closed_form(codes, weights, 2, np.random.default_rng(0))
-        assert jp.factor_error(truth, jp.JointPMF.at(point, truth.domain)) < 1e-9
-
-    def test_missing_cells_are_left_out(self):
-        truth = distinct([4] * 5, 2)
-        table = truth.sample(200_000, random_state=0, backend="codes")
-        table[np.random.default_rng(1).random(table.shape) < 0.3] = -1
-        codes = Codes(truth.domain, table)
-        point = point_in_closed_form(codes, None, 2, np.random.default_rng(0))
-        assert jp.factor_error(truth, jp.JointPMF.at(point, truth.domain)) < 0.05
-
-    def test_variables_beyond_the_groups_are_uniform(self):
-        truth = distinct([4] * 20, 2)
-        table = truth.sample(1000, random_state=0, backend="codes")
-        point = point_in_closed_form(Codes(truth.domain, table), None, 2, np.random.default_rng(0))
-        assert_feasible(truth.domain, point, 2)
-        blocks = np.split(point.factors, truth.domain.offsets[1:-1])
-        n_uniform = sum(np.abs(block - 1 / 4).max() < 1e-12 for block in blocks)
-        assert 0 < n_uniform < 20
-
-    @pytest.mark.parametrize(
-        ("sizes", "rank", "has_one"),
-        [
-            ([5], 2, False),
-            ([5, 5], 2, False),
-            ([5, 5, 2], 5, True),
-            ([5, 5, 2], 6, False),
-            ([5, 5, 1], 2, False),
-            ([2, 2, 2], 2, True),
-            ([2, 2, 2], 3, False),
-        ],
-    )
-    def test_there_is_none_without_room_for_the_rank(self, sizes, rank, has_one):
-        """The rank must fit in two groups, and the third must have two levels."""
-        domain = jp.Domain.of_sizes(sizes)
-        table = jp.random_pmf(domain, rank, 0).sample(5000, random_state=0, backend="codes")
-        found = [
-            point_in_closed_form(Codes(domain, table), None, rank, np.random.default_rng(seed))
-            for seed in range(12)
-        ]
-        assert any(point is not None for point in found) == has_one
-        for point in found:
-            assert point is None or is_feasible(domain, point.weights, point.factors)
-
-    def test_there_is_none_of_too_large_a_tensor(self):
-        truth = distinct([3, 4, 2], 2)
-        codes = Codes(truth.domain, truth.sample(500, random_state=0, backend="codes"))
-        found, none = (
-            point_in_closed_form(codes, None, 2, np.random.default_rng(0), most_cells)
-            for most_cells in (24, 23)
-        )
-        assert found is not None
-        assert none is None
-
-    def test_of_variables_with_many_levels(self):
-        truth = distinct([60] * 3, 3)
-        table = truth.sample(3000, random_state=0, backend="codes")
-        point = point_in_closed_form(Codes(truth.domain, table), None, 3, np.random.default_rng(0))
-        assert_feasible(truth.domain, point, 3)
-
-    @pytest.mark.filterwarnings("error")
-    def test_of_two_rows_there_is_a_feasible_one_or_none(self):
-        domain = jp.Domain.of_sizes([1, 3, 1, 3, 3])
-        codes = Codes(domain, np.array([[0, 2, 0, 2, 0], [0, 0, 0, 2, 1]]))
-        for seed in range(31):
-            point = point_in_closed_form(codes, None, 2, np.random.default_rng(seed))
-            assert point is None or is_feasible(domain, point.weights, point.factors)
-
-    def test_it_depends_on_the_generator_only(self):
-        rows = random_rows(1, n_variables=6)
-        first, second = (closed_form(rows, 2, np.random.default_rng(3)) for _ in range(2))
-        np.testing.assert_array_equal(first.factors, second.factors)
-        np.testing.assert_array_equal(first.weights, second.weights)
-
-    def test_counted_triples_are_probabilities_with_axes_as_asked(self):
-        generator = np.random.default_rng(0)
-        domain = jp.Domain.of_sizes([2, 3, 4, 2])
-        table = oracle.random_table(generator, domain, 60, 0.3)
-        weights = generator.random(60)
-        groups = ((3, 0), (1,), (2,))
-        triples = CountedTriples(Codes(domain, table), weights, groups)
-        for triple in product(*groups):
-            for order in permutations(triple):
-                expected = oracle.count_table(table, order, domain.sizes, weights)
-                np.testing.assert_allclose(triples.table(order), expected / expected.sum())
-
-    def test_a_triple_that_no_row_observes_is_zero(self):
-        domain = jp.Domain.of_sizes([2, 2, 2])
-        codes = Codes(domain, np.array([[0, 1, -1], [-1, 0, 1], [1, -1, 0]]))
-        triples = CountedTriples(codes, None, ((0,), (1,), (2,)))
-        assert not triples.table((2, 0, 1)).any()

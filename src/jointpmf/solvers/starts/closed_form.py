@@ -12,7 +12,6 @@ from jointpmf.compiled.simplex import project_point
 from jointpmf.data.codes import Codes
 from jointpmf.marginals.counting import count_tables
 from jointpmf.solvers.starts.algebraic import Groups, grown, point_of_groups, room_of
-from jointpmf.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
@@ -26,25 +25,7 @@ _MOST_CELLS = 2**23
 """Cells of the largest tensor of stacked triples that the closed form is asked for."""
 
 
-def point_in_closed_form(
-    codes: Codes,
-    weights: np.ndarray | None,
-    rank: int,
-    generator: np.random.Generator,
-    most_cells: int = _MOST_CELLS,
-) -> Point | None:
-    """Return the closed form of the triples across one grouping of the variables, if it has one."""
-    groups = _sampled_groups(codes.domain, rank, generator, most_cells)
-    if groups is None:
-        return None
-    triples = CountedTriples(codes, weights, groups)
-    with one_blas_thread:
-        return point_of_groups(codes.domain, triples, groups, rank, generator)
-
-
-def _sampled_groups(
-    domain: Domain, rank: int, generator: np.random.Generator, most_cells: int = _MOST_CELLS
-) -> Groups | None:
+def _sampled_groups(domain: Domain, rank: int, generator: np.random.Generator) -> Groups | None:
     """Return three groups of variables with room for the rank, or None if there are none."""
     if len(domain) < 3:
         return None
@@ -53,7 +34,7 @@ def _sampled_groups(
     groups = (tuple(first), tuple(second), tuple(third))
     rooms = [room_of(domain, group) for group in groups]
     n_cells = np.prod([sum(domain.sizes[n] for n in group) for group in groups], dtype=float)
-    is_possible = min(rooms[:2]) >= rank and rooms[2] >= 2 and n_cells <= most_cells
+    is_possible = min(rooms[:2]) >= rank and rooms[2] >= 2 and n_cells <= _MOST_CELLS
     return groups if is_possible else None
 
 

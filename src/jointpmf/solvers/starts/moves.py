@@ -20,7 +20,6 @@ from jointpmf.solvers.starts.random import (
     mixed,
     point_at_rows,
     random_point,
-    settled,
 )
 
 if TYPE_CHECKING:
@@ -48,13 +47,6 @@ def passes_of_move(k: int) -> int:
     """Return how many passes over the rows the k-th move takes itself, about."""
     is_by_steps = _MOVES[k % len(_MOVES)] in (_shaken, _enlarged)
     return 2 * _SHAKEN_STEPS + 1 if is_by_steps else 0
-
-
-def crossed(point: Point, other: Point, rows: TableRows) -> Point:
-    """Return the components of two points, merged where that loses least."""
-    weights = np.concatenate([point.weights, other.weights]) / 2
-    both = Point(weights, np.hstack([point.factors, other.factors]))
-    return settled(rows, mixed(both, rows.marginal, _LIFT), len(point.weights))
 
 
 def _shaken(point: Point, rows: TableRows, generator: np.random.Generator) -> Point:
