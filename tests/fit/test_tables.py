@@ -388,3 +388,17 @@ def test_one_component_where_each_table_is_of_one_variable():
     rows = TRUTH.sample(2000, random_state=0)
     tables = jp.MarginalSet.from_table(rows, 1, domain=DOMAIN)
     assert jp.fit_marginals(tables, random_state=0).pmf.rank == 1
+
+
+def test_many_tables_of_one_trait_are_met_by_free_components():
+    names = tuple("abcdefgh")
+    domain = jp.Domain([jp.Variable(name, ("no", "yes")) for name in names])
+    trait = np.linspace(-2.5, 2.5, 21)
+    yes = 1 / (1 + np.exp(-1.8 * trait))
+    weights = np.exp(-(trait**2) / 2)
+    truth = jp.JointPMF(domain, weights / weights.sum(), [np.stack([1 - yes, yes])] * 8)
+    rows = jp.Codes(domain, truth.sample(4000, random_state=1, backend="codes"))
+    chain = [names[k : k + 2] for k in range(7)] + [("a", "d"), ("b", "g")]
+    solution = jp.fit_marginals(jp.MarginalSet.from_table(rows, subsets=chain), random_state=0)
+    assert not solution.trait_models
+    assert solution.residuals[0][1] < 0.01

@@ -53,9 +53,7 @@ def fit_marginals(
         What is known: tables of any subsets of the variables.
     rank : int or "auto"
         Number of components; by default the one that is expected to predict such tables of other
-        people best, or by squares the one from which on more components hardly help. By likelihood,
-        where many models fit six tables or more, fits of traits are averaged with free ones then,
-        each by what it predicts of tables that it has not seen.
+        people best, or by squares the one from which on more components hardly help.
     loss : {"auto", "squares", "likelihood", "gaussian"}
         Least squares on the cells, as in the paper, which is exact for exact probabilities; the
         likelihood of their counts, which takes tables of any kind; or that of counts with known

@@ -24,8 +24,8 @@ _MAX_ITER = 2000
 _SQUARES_TOL = 1e-6
 """The part of a least-squares objective whose improvement ends a replicate."""
 
-_MOST_MEMBERS, _MOST_TRAIT_MEMBERS = 4, 2
-"""How many of the fits that a model is the average of are done again, and of those of traits."""
+_MOST_MEMBERS = 4
+"""How many of the fits that a model is the average of are refitted."""
 
 
 def members_of(pmf: JointPMF, n_averaged: int) -> list[JointPMF]:
@@ -45,7 +45,7 @@ def members_of(pmf: JointPMF, n_averaged: int) -> list[JointPMF]:
         return [pmf]
     ends = np.linspace(first, pmf.rank, count + 1).astype(int)
     shares = [pmf.weights[own].sum() for own in map(slice, ends, ends[1:])]
-    if not np.allclose(shares, shares[0]):  # a blend of unequal parts is one model
+    if not np.allclose(shares, shares[0]):  # an average of unequal parts is one model
         return [pmf]
     return [part_of(pmf, own) for own in map(slice, ends, ends[1:])]
 
@@ -63,19 +63,11 @@ def some_members(solution: Solution) -> list[JointPMF]:
     return members[:: -(-len(members) // _MOST_MEMBERS)]
 
 
-def some_trait_members(solution: Solution) -> tuple[float, list[JointPMF]]:
-    """Return how much fits of traits count for in an average, and the weightiest of them."""
-    pmf, parts = solution.pmf, parts_of(solution.trait_models)
-    shares = [float(pmf.weights[part].sum()) for part in parts]
-    heaviest = np.argsort(np.negative(shares), kind="stable")[:_MOST_TRAIT_MEMBERS]
-    return sum(shares), [part_of(pmf, parts[k]) for k in sorted(heaviest.tolist())]
-
-
-def joined(points: Sequence[Point], pmf: JointPMF, shares: Sequence[float] | None = None) -> Point:
+def joined(points: Sequence[Point], pmf: JointPMF) -> Point:
     """Return the average of the members of a model as one point."""
     if len(points) == 1:
         return points[0]
-    return Point.of_pmf(average([JointPMF.at(point, pmf.domain) for point in points], shares))
+    return Point.of_pmf(average([JointPMF.at(point, pmf.domain) for point in points]))
 
 
 def squares_again(problem: Problem, pmf: JointPMF) -> Point:

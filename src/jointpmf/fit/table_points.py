@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jointpmf.fit.likelihood import EMFit
     from jointpmf.marginals.exclusions import Exclusions
     from jointpmf.pmf import JointPMF
-    from jointpmf.solvers.table_cells import CellProbabilities, TableCells
+    from jointpmf.solvers.table_cells import TableCells
 
 _ROWS_OF_EACH = 500
 """Rows of each fit by which it is told how far it is from the average."""
@@ -87,11 +87,6 @@ def cost_of(cells: TableCells, pmf: JointPMF) -> float:
     """Return minus the mean log-likelihood of a row of the tables."""
     expectation = cells.expectation(pmf.rank, panel_width(1))  # once: not worth its own loop
     return -expectation.counts(expectation.stack(Point.of_pmf(pmf)))[1] / cells.total
-
-
-def probabilities_of(cells: TableCells, pmf: JointPMF) -> CellProbabilities:
-    """Return how likely a model holds the cells of tables."""
-    return cells.expectation(pmf.rank).probabilities(Point.of_pmf(pmf))
 
 
 def optimism_of(

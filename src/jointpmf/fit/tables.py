@@ -18,7 +18,6 @@ from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials, concluded
 from jointpmf.fit.settings import Likelihood
 from jointpmf.fit.solution import Solution, Start
-from jointpmf.fit.table_blend import Blend
 from jointpmf.fit.table_points import avoiding, cost_of, disagreement_of, from_point
 from jointpmf.fit.table_rank import RankSearch
 from jointpmf.mixing import average
@@ -110,7 +109,6 @@ class CellFit:
         """Return the fit of a rank, or of the one that would predict other people's tables best."""
         cells = TableCells(marginals.domain, marginals.measurements)
         is_decided = cache(partial(decided, marginals))
-        may_blend = rank is None and self.n_average is None and self.fit.start == "auto"
         if rank is None:
             tried: list[Solution] = []
             try:
@@ -124,9 +122,6 @@ class CellFit:
             logger.info("rank %d is expected to predict such tables of other people best", rank)
         own = replace(self, fit=replace(self.fit, rank=rank))
         found = own._of_rank(marginals, cells, generator, is_decided(rank))
-        blend = Blend(RankSearch(own, marginals, cells, generator, []))
-        if may_blend and found.status is not Status.STOPPED and blend.applies(found):
-            found = blend.with_traits(found)
         return replace(found, marginals=marginals)
 
     def _of_rank(

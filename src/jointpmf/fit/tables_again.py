@@ -10,13 +10,7 @@ import numpy as np
 
 from jointpmf.errors import JointPMFError
 from jointpmf.fit.likelihood import EMFit
-from jointpmf.fit.members import (
-    joined,
-    loop_again,
-    some_members,
-    some_trait_members,
-    squares_again,
-)
+from jointpmf.fit.members import joined, loop_again, some_members, squares_again
 from jointpmf.fit.settings import Likelihood
 from jointpmf.fit.table_points import normalised
 from jointpmf.marginals.marginal import Marginal
@@ -54,11 +48,8 @@ class TablesAgain:
             problem = CoupledLeastSquares(marginals, pmf.rank, found.source.weighting)
             return squares_again(problem, pmf)
         cells = TableCells(pmf.domain, tables)
-        free, (share, at_points) = some_members(found), some_trait_members(found)
-        points = [self._by_likelihood(tables, cells, each) for each in (*at_points, *free)]
-        shares = [share / len(at_points) for _ in at_points]
-        shares += [(1 - share) / len(free) for _ in free]
-        return joined(points, pmf, shares)
+        points = [self._by_likelihood(tables, cells, member) for member in some_members(found)]
+        return joined(points, pmf)
 
     def _by_likelihood(
         self, tables: Sequence[Measurement], cells: TableCells, pmf: JointPMF

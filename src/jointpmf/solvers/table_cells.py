@@ -45,16 +45,6 @@ class _Cells(NamedTuple):
     most: np.ndarray
 
 
-class CellProbabilities(NamedTuple):
-    """How likely models hold the cells of tables: one line per cell, or one column per model."""
-
-    known: np.ndarray
-    noisy: np.ndarray
-    hidden: np.ndarray
-    bases: np.ndarray
-    """Of the slices: what all their cells lie in."""
-
-
 class _Stacked:
     """Where levels, and sums over sets of levels, are in the stack that the E-step reads."""
 
@@ -233,12 +223,6 @@ class CellExpectation(Stacks):
         if cells.has_parts:
             log_likelihood += self._add_parts(whole, counts, base, n_shown)
         return self._folded(counts, whole), log_likelihood
-
-    def probabilities(self, point: Point) -> CellProbabilities:
-        """Return what a model holds for likely, of all that the tables tell."""
-        whole = self._whole(self.stack(point))
-        parts = self._known, self._noisy, self._hidden, self._bases
-        return CellProbabilities(*(np.exp(part.log_likelihoods(whole)) for part in parts))
 
     def _whole(self, stack: np.ndarray) -> np.ndarray:
         """Return a stack in which sums over sets of levels follow the levels."""
