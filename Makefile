@@ -8,7 +8,7 @@ export NUMBA_CACHE_DIR := $(CURDIR)/.venv/numba
 # Bytecode too: some machines forbid it, and every process would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check lint types loops bytecode test-portable house docs gate paper paper-quick bench fuzz format clean
+.PHONY: demo test check lint types loops bytecode test-portable docs gate paper paper-quick bench fuzz format clean
 
 demo: .venv/demo
 	$(BIN)/jointpmf demo
@@ -52,10 +52,6 @@ test-portable: .venv/test
 			|| failed="$$failed $$processor"; \
 	done; \
 	if test -n "$$failed"; then echo "Failed:$$failed"; exit 1; fi
-
-# How long are the chains of imports, the files and the functions?
-house: .venv/test
-	$(BIN)/python tests/support/house.py
 
 docs: .venv/docs
 	$(BIN)/python -m sphinx --fail-on-warning --quiet --conf-dir docs --doctree-dir build/docs . site

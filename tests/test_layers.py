@@ -1,4 +1,4 @@
-"""The layers of the house: a folder imports only from folders to its left, and in no circle."""
+"""The package layers: a folder imports only from folders to its left, and without cycles."""
 
 import re
 from graphlib import CycleError, TopologicalSorter
