@@ -1,4 +1,4 @@
-"""The README's code runs and prints what the README says; its table of the package layout is true."""
+"""The README's code prints what the README says; its table of the package layout is true."""
 
 import re
 import tomllib
@@ -46,7 +46,9 @@ def test_extras_are_installed_in_one_way():
 
 def test_the_map_has_one_row_per_folder_and_file():
     """Of the root; what is inside a folder, the folder's `__init__` says."""
-    rows = re.findall(r"^\| `(\w+/|\w+\.py)` \|", README.split("## Package layout")[1], re.MULTILINE)
+    rows = re.findall(
+        r"^\| `(\w+/|\w+\.py)` \|", README.split("## Package layout")[1], re.MULTILINE
+    )
     files = [path.name for path in SOURCE.glob("*.py")]
     folders = [f"{path.parent.name}/" for path in SOURCE.glob("*/__init__.py")]
     assert sorted(rows) == sorted(files + folders)

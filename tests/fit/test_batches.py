@@ -17,7 +17,7 @@ from jointpmf.rows import spool
 from jointpmf.rows.spool import Spool
 from jointpmf.solvers.stepwise import Stepwise
 from jointpmf.threads import limited_to
-from support.small_fits import settings
+from support.small_fits import fit_rows
 
 TRUTH = jp.random_pmf(jp.Domain.of_sizes([3, 4, 2, 3, 3]), rank=2, random_state=3)
 
@@ -58,10 +58,8 @@ def split(rows, n_batches=7):
 
 
 def fit(given, **options):
-    if "objective" not in options:
-        options = {"effort": FEW} | options
-    how = {"random_state": 0, "tol": 1e-12, "missing_code": jp.MISSING}
-    return jp.fit_rows(given, 2, **settings(**how | options))
+    how = {"random_state": 0, "tol": 1e-12, "missing_code": jp.MISSING, "effort": FEW}
+    return fit_rows(given, 2, **how | options)
 
 
 def fit_small(given, **options):

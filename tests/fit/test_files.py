@@ -11,7 +11,7 @@ import pytest
 import jointpmf as jp
 from jointpmf.fit.memory import Room
 from jointpmf.fit.settings import Effort, Kinds
-from support.small_fits import assert_same_bits, settings
+from support.small_fits import assert_same_bits, fit_rows
 
 TRUTH = jp.random_pmf(jp.Domain.of_sizes([3, 4, 2, 3, 3]), rank=2, random_state=3)
 WHOLE = TRUTH.sample(600, random_state=0)
@@ -33,9 +33,8 @@ FEW = Effort(most_starts=2, patience=2)
 
 
 def fit(source, rank=2, **options):
-    if "objective" not in options:
-        options = {"effort": FEW} | options
-    return jp.fit_rows(source, rank, **settings(**{"random_state": 0, "max_iter": 30} | options))
+    how = {"random_state": 0, "max_iter": 30, "effort": FEW}
+    return fit_rows(source, rank, **how | options)
 
 
 @cache

@@ -18,6 +18,7 @@ from jointpmf.fit.settings import Kinds
 from jointpmf.solvers.held_out import HeldOutCells
 from jointpmf.traits import columns_of
 from support.feasibility import feasible
+from support.small_fits import fit_rows
 
 NAMES = ("Alien", "Brazil", "Casino", "Dune", "Eraserhead")
 FILMS = jp.Domain([jp.Variable(name, (1, 2, 3, 4, 5)) for name in NAMES])
@@ -46,10 +47,11 @@ N_TRIED = 2
 
 
 def fit(table=CODES, validation=0.1, scoring="error", n_average=3, kinds=FEW, **options):
-    return jp.fit_rows(
+    return fit_rows(
         table,
         validation=jp.HiddenCells(validation, scoring),
-        search=jp.Search(n_average=n_average, kinds=kinds),
+        n_average=n_average,
+        kinds=kinds,
         **{"random_state": 0, "max_iter": 20} | options,
     )
 
@@ -508,9 +510,7 @@ class TestProgress:
 
 def test_a_mask_hides_cells_without_more_words():
     given, named = (
-        jp.fit_rows(
-            CODES, validation=cells, search=jp.Search(kinds=FEW), max_iter=5, random_state=0
-        )
+        fit_rows(CODES, validation=cells, kinds=FEW, max_iter=5, random_state=0)
         for cells in (HIDDEN, jp.HiddenCells(HIDDEN))
     )
     assert bits_of(given) == bits_of(named)

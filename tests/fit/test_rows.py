@@ -24,6 +24,7 @@ from support.small_fits import (
     assert_same_bits,
     cost,
     fit,
+    fit_rows,
     observed,
     pseudo_counts,
     with_holes,
@@ -137,10 +138,8 @@ def curve_numbers(curve):
             random_state=0,
             max_iter=2,
         ),
-        lambda: jp.fit_rows(
-            WIDE_ROWS,
-            search=jp.Search(kinds=Kinds(ranks=(20,))),  # its stack has more than 10,000 entries
-            random_state=0,
+        lambda: fit_rows(  # its stack has more than 10,000 entries
+            WIDE_ROWS, kinds=Kinds(ranks=(20,)), random_state=0
         ),
     ],
     ids=["auto start", "average", "rank", "automatic"],

@@ -7,6 +7,7 @@ import jointpmf as jp
 from jointpmf.fit.settings import Kinds, Traits
 from jointpmf.fit.trait_search import TraitClimb, TraitKind
 from support.feasibility import feasible
+from support.small_fits import fit_rows
 
 N_ITEMS = 7
 
@@ -153,8 +154,8 @@ class TestSearch:
 
     def fitted(self, **options):
         rows = jp.Codes(DOMAIN, survey(5000))
-        search = jp.Search(kinds=self.FEW, n_average=2)
-        return jp.fit_rows(rows, search=search, random_state=0, max_iter=12, **options)
+        few = {"kinds": self.FEW, "n_average": 2, "max_iter": 12}
+        return fit_rows(rows, random_state=0, **few, **options)
 
     def test_traits_are_chosen_where_they_predict_better(self):
         found = self.fitted()
@@ -172,8 +173,8 @@ class TestSearch:
         generator = np.random.default_rng(0)
         bits = generator.integers(0, 2, (6000, 4))
         bits[:, 2] = bits[:, 0] ^ bits[:, 1]
-        search = jp.Search(kinds=Kinds(ranks=(1, 2, 4), traits=Traits(2, waves=4), points=(32,)))
-        found = jp.fit_rows(bits, search=search, random_state=0, max_iter=60)
+        kinds = Kinds(ranks=(1, 2, 4), traits=Traits(2, waves=4), points=(32,))
+        found = fit_rows(bits, kinds=kinds, random_state=0, max_iter=60)
         assert found.trait_models == ()
 
     def test_free_components_take_part_where_they_help(self):
@@ -184,13 +185,12 @@ class TestSearch:
         domain = jp.Domain([*DOMAIN, *jp.Domain.of_sizes([2] * 3, names=["a", "b", "c"])])
         rows = jp.Codes(domain, np.hstack([survey(5000), own]))
         kinds = Kinds(ranks=(1, 4, 8), traits=Traits(2, waves=0), points=(32,))
-        search = jp.Search(kinds=kinds, n_average=2)
-        found = jp.fit_rows(rows, search=search, random_state=0, max_iter=15)
+        found = fit_rows(rows, kinds=kinds, n_average=2, random_state=0, max_iter=15)
         n_points = sum(len(model.space.points) for model in found.trait_models)
         assert 0 < n_points < found.pmf.rank
 
     def test_small_tables_stay_with_free_components(self):
-        found = jp.fit_rows(ROWS, search=jp.Search(kinds=self.FEW), random_state=0, max_iter=5)
+        found = fit_rows(ROWS, kinds=self.FEW, random_state=0, max_iter=5)
         assert not any("points" in restart.start for restart in found.restarts)
 
 

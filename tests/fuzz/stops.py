@@ -10,12 +10,12 @@ import jointpmf as jp
 from jointpmf.fit.settings import Effort, Kinds, Traits
 from support.feasibility import feasible
 from support.interrupted import Interrupt, in_compiled_code
-from support.small_fits import DOMAIN, ROWS, fit
+from support.small_fits import DOMAIN, ROWS, fit, fit_rows
 
 MANY = Effort(many_rows=200, passes=8, sample_rows=100, step_work=0, patience=1, step_rows=64)
 SMALL = Effort(most_starts=2, patience=2, work=1e5, sample_work=1e6, rows_per_component=20)
 KINDS = Kinds(row_ranks=(2, 4), cell_points=(16, 32), step_points=16)
-FEW = jp.Search(n_average=2, kinds=KINDS)
+FEW = {"n_average": 2, "kinds": KINDS}
 FRAME = pd.DataFrame(np.where(ROWS < 0, np.nan, ROWS), columns=list("abcde"))
 COUNTS = jp.MarginalSet.from_table(jp.Codes(DOMAIN, ROWS), 2)
 EXACT = jp.random_pmf(DOMAIN, 2, 0).marginals(3)
@@ -28,9 +28,9 @@ FITS = {
     "batches": lambda: fit([FRAME[:200], FRAME[200:]], domain=None, effort=MANY, max_iter=30),
     "average": lambda: fit(validation=0.2, n_average=2, max_iter=30),
     "traits": lambda: fit(rank=16, traits=Traits(2), validation=0.2, max_iter=12),
-    "any rank": lambda: jp.fit_rows(ROWS, domain=DOMAIN, search=FEW, **OPTIONS),
-    "hidden cells": lambda: jp.fit_rows(
-        jp.Codes(DOMAIN, ROWS), validation=jp.HiddenCells(0.1), search=FEW, **OPTIONS
+    "any rank": lambda: fit_rows(ROWS, domain=DOMAIN, **FEW, **OPTIONS),
+    "hidden cells": lambda: fit_rows(
+        jp.Codes(DOMAIN, ROWS), validation=jp.HiddenCells(0.1), **FEW, **OPTIONS
     ),
     "pairs of rows": lambda: fit(objective=jp.Coupled(2), max_iter=30),
     "exact tables": lambda: jp.fit_marginals(EXACT, random_state=0),

@@ -17,6 +17,7 @@ from jointpmf.judge.matching import matched
 from jointpmf.judge.uncertainty import Uncertainty
 from jointpmf.threads import limited_to
 from support.planted import planted
+from support.small_fits import fit_rows, tuned
 
 N_ROWS = 500
 TRUTH = planted([3, 2, 4, 3], 2, seed=1, concentration=0.5)
@@ -129,7 +130,7 @@ class TestRows:
         frame = pl.DataFrame({"u": users, "i": items, "r": HOLES[:80][users, items].clip(0, 1) + 1})
         ratings = jp.pivot_ratings(frame, "u", "i", "r")
         kinds = Kinds(row_ranks=(2,), cell_points=(8,), step_points=8)
-        found = jp.fit_rows(ratings, search=jp.Search(kinds=kinds, n_average=2), random_state=0)
+        found = fit_rows(ratings, kinds=kinds, n_average=2, random_state=0)
         sure = found.uncertainty(10, random_state=0)
         assert (sure.expectation([[None] * 4], found.pmf.domain.names[0])["se"] > 0).all()
 
@@ -137,9 +138,9 @@ class TestRows:
 class TestElsewhere:
     def test_rows_on_disk(self):
         parts = [jp.Codes(TRUTH.domain, part) for part in np.array_split(HOLES, 3)]
-        effort = Effort(block_bytes=2000)
-        found = jp.fit_rows(parts, 1, domain=TRUTH.domain, search=jp.Search(effort=effort))
-        frame = found.uncertainty(100, random_state=0).marginal(["x0"])
+        with tuned(Effort(block_bytes=2000)):
+            found = jp.fit_rows(parts, 1, domain=TRUTH.domain)
+            frame = found.uncertainty(100, random_state=0).marginal(["x0"])
         n_seen = (HOLES[:, 0] >= 0).sum()
         wanted = textbook(frame["estimate"].to_numpy(), n_seen)
         assert np.allclose(frame["se"], wanted, rtol=0.3)

@@ -30,6 +30,7 @@ from jointpmf.rows.distributed import (
 from jointpmf.rows.resampling import resampled
 from jointpmf.solvers.loop import Loop
 from support.machine import needs
+from support.small_fits import fit_rows
 from support.sources import planted_table
 
 needs_java = needs("java", shutil.which("java"))
@@ -190,11 +191,11 @@ class TestLikelihood:
     @pytest.mark.usefixtures("on_cluster")
     def test_the_bits_do_not_depend_on_who_works(self):
         frame = dd.from_pandas(TABLE, npartitions=GROUP + 1)
-        few = jp.Search(effort=Effort(most_starts=2, patience=2))
-        found = [jp.fit_rows(frame, 3, search=few, max_iter=2, random_state=0)]
+        few = {"effort": Effort(most_starts=2, patience=2), "max_iter": 2, "random_state": 0}
+        found = [fit_rows(frame, 3, **few)]
         for scheduler in ("sync", "threads"):
             with dask.config.set(scheduler=scheduler):
-                found.append(jp.fit_rows(frame, 3, search=few, max_iter=2, random_state=0))
+                found.append(fit_rows(frame, 3, **few))
         assert same_bits(found[0].pmf, found[1].pmf)
         assert same_bits(found[0].pmf, found[2].pmf)
 

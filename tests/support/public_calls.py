@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 import jointpmf as jp
-from jointpmf.fit.settings import Effort, Kinds, Traits
+from jointpmf.fit.settings import Traits
 from support import traits
 from support.ratings import some_ratings
 
@@ -35,7 +35,7 @@ CURVE = jp.choose_rank(ROWS, [1, 2], "bic", domain=DOMAIN, search=RANDOM, **QUIC
 SHORT = {"rank": 1, "max_iter": 1, "n_starts": 1, "bins": None, "random_state": 0}
 
 
-SLOW = ("fit_", "choose_rank", "bootstrap", "plan", "PMF", "Solution.spread", "Effort", "Search")
+SLOW = ("fit_", "choose_rank", "bootstrap", "plan", "PMF", "Solution.spread", "Search")
 """Calls that fit a model each time, or several."""
 
 
@@ -187,13 +187,6 @@ CALLS = [
     call("Coupled", used(jp.Coupled, lambda made: fit_once(objective=made)), order=2),
     call("Search", used(jp.Search, lambda made: fit_once(search=made)), start="random"),
     call("Search of several", used(jp.Search, lambda made: fit_once(2, search=made)), n_starts=2),
-    call(
-        "Effort",
-        used(Effort, lambda made: fit_once(2, search=jp.Search(effort=made))),
-        most_starts=2,
-        patience=1,
-    ),
-    call("Kinds", Kinds),
     call("HiddenCells", used(jp.HiddenCells, lambda made: fit_once(validation=made)), cells=0.3),
     call("Checkpoint", used(jp.Checkpoint, lambda made: fit_once(checkpoint=made)), folder="half"),
     call("Files", used(jp.Files, lambda made: jp.fit_rows(made, 1, **QUICK)), paths="rows.csv"),

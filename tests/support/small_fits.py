@@ -1,17 +1,33 @@
 """A small table with holes, the model it was drawn from, and fits to it."""
 
+from contextlib import contextmanager
 from dataclasses import fields
+from unittest import mock
 
 import numpy as np
 
 import jointpmf as jp
-from jointpmf.fit.settings import Effort
+from jointpmf.fit import settings as fit_settings
+from jointpmf.fit.settings import EFFORT, KINDS, Effort
 from support import oracle
 
 DOMAIN = jp.Domain.of_sizes([4, 2, 5, 3, 4])
 
 FEW = Effort(most_starts=2, patience=2)
 """Two starts and few moves, where more would only take their time."""
+
+
+@contextmanager
+def tuned(effort=EFFORT, kinds=KINDS):
+    """Replace the internal settings of the search."""
+    with mock.patch.multiple(fit_settings, EFFORT=effort, KINDS=kinds):
+        yield
+
+
+def fit_rows(rows, rank="auto", *, effort=EFFORT, kinds=KINDS, **options):
+    """Fit with other internal settings, and settings by their own names."""
+    with tuned(effort, kinds):
+        return jp.fit_rows(rows, rank, **settings(**options))
 
 
 def settings(**options):
@@ -47,9 +63,7 @@ OTHER_ROWS = with_holes(TRUTH.sample(200, random_state=9, backend="codes"), 0.3)
 def fit(rows=ROWS, rank=3, **options):
     """Fit, from few starts."""
     options = {"random_state": 0, "domain": DOMAIN, "max_iter": 200, "effort": FEW} | options
-    if isinstance(options.get("objective"), jp.Coupled):
-        del options["effort"]
-    return jp.fit_rows(rows, rank, **settings(**options))
+    return fit_rows(rows, rank, **options)
 
 
 def assert_same_bits(first, second):

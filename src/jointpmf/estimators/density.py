@@ -12,9 +12,10 @@ from jointpmf.data.encode import encode
 from jointpmf.domain import Domain, checked_domain, is_missing
 from jointpmf.errors import JointPMFError, seeded_generator, shown, whole_rank
 from jointpmf.estimators.base import PMFBase, counting_rows, seed_of
+from jointpmf.fit import settings
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import checked_loop
-from jointpmf.fit.settings import Effort, Likelihood
+from jointpmf.fit.settings import Likelihood
 from jointpmf.fit.solution import Solution
 from jointpmf.point import Point
 from jointpmf.rows.distributed import engine_of
@@ -167,7 +168,7 @@ class PMFEstimator(PMFBase):
                 f"{error}; pass domain= with all levels in the first call of partial_fit"
             ) from None
         assert self._steps is not None
-        for rows in steps_of(codes, weights, Effort().step_rows):
+        for rows in steps_of(codes, weights, settings.EFFORT.step_rows):
             self._steps.add(rows)
         if self._steps.history:
             self._keep(Solution.of(self._steps.outcome(), codes.domain, self.solution_.start))

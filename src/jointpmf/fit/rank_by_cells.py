@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jointpmf.fit import settings
 from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials, concluded
 from jointpmf.fit.settings import Likelihood, Search, Traits
@@ -101,7 +102,7 @@ class _CellSearch:
         search: Search,
         generator: np.random.Generator,
     ) -> None:
-        self.table, self.cells, self.fit, self.kinds = table, cells, fit, search.kinds
+        self.table, self.cells, self.fit, self.kinds = table, cells, fit, settings.KINDS
         self.n_average = search.n_average
         self.trials: Trials[Kind] = Trials(is_tolerant=False)
         self._generator = generator

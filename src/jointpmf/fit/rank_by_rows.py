@@ -17,6 +17,7 @@ from scipy.special import stdtrit
 
 from jointpmf.data.codes import Codes
 from jointpmf.domain import MISSING
+from jointpmf.fit import settings
 from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials, badness, concluded
 from jointpmf.fit.settings import Likelihood, Search, Traits, emphasis_of
@@ -171,7 +172,7 @@ class _RankSearch:
         self, smoothings: tuple[float, ...], emphasis: int | None, search: Search
     ) -> Candidates:
         """Yield fits of growing rank while that helps, then the rest of those of the best kind."""
-        ranks = search.kinds.ranks
+        ranks = settings.KINDS.ranks
         yield from self._climb(ranks, _Kind(ranks[0], smoothings[0], emphasis or 1), _PATIENCE)
         for smoothing in smoothings[1:]:
             yield from self._climb(ranks, self.best._replace(smoothing=smoothing), 1)
@@ -179,9 +180,9 @@ class _RankSearch:
             several = emphasis_of(len(self.codes.domain) - 1)
             yield from self._climb(ranks, self.best._replace(emphasis=several), _PATIENCE)
         self.chosen = best = self.best
-        if points := self._points(search):
-            assert search.kinds.traits is not None
-            self.chosen = yield from self._trait_candidates(best, search.kinds.traits, points)
+        if points := self._points():
+            assert settings.KINDS.traits is not None
+            self.chosen = yield from self._trait_candidates(best, settings.KINDS.traits, points)
         count = search.n_average or self._n_averaged(self.chosen)
         for kind in dict.fromkeys([self.chosen, best]):
             yield from self._fits(kind, count)
@@ -193,14 +194,14 @@ class _RankSearch:
             (least, most), work = _TRAITS_AVERAGED, _TRAITS_AVERAGE_WORK
         return min(max(work // (self.n_cells * kind.rank), least), most)
 
-    def _points(self, search: Search) -> tuple[int, ...]:
+    def _points(self) -> tuple[int, ...]:
         """Return how many points traits may have, upwards; none if they are not tried."""
         n_variables = len(self.codes.domain)
         is_small = self.n_cells < _MIN_CELLS_OF_TRAITS or n_variables < _MIN_VARIABLES_OF_TRAITS
-        if search.kinds.traits is None or self.target is not None or is_small:
+        if settings.KINDS.traits is None or self.target is not None or is_small:
             return ()
         most = min(_TRAIT_WORK / self.n_cells, len(self.weights) / _ROWS_PER_POINT)
-        first, *more = search.kinds.points
+        first, *more = settings.KINDS.points
         return (
             (first, *(n for n in more if n <= most)) if first * self.n_cells <= _TRAIT_WORK else ()
         )

@@ -14,6 +14,7 @@ import numpy as np
 from jointpmf.data.encode import ReadOptions, checked_options
 from jointpmf.data.ratings import Ratings
 from jointpmf.errors import JointPMFError
+from jointpmf.fit import settings
 from jointpmf.fit.checkpoint import generator_and_runs
 from jointpmf.fit.coupled import CoupledFit, TableFit
 from jointpmf.fit.likelihood import EMFit
@@ -287,7 +288,7 @@ class _Fitting:
 
     def _kept(self, reading: Reading, room: Room | None) -> AbstractContextManager[Source]:
         asked = self.asked
-        block_bytes = asked.search.effort.block_bytes
+        block_bytes = settings.EFFORT.block_bytes
         if room is None:
             return kept(reading, None, block_bytes)
 
@@ -427,7 +428,7 @@ class _Fitting:
             smoothing,
             objective.towards or ("marginal" if is_auto else "uniform"),
             "rows" if is_auto and start == "auto" else start,
-            asked.search.effort,
+            settings.EFFORT,
             asked.search.n_starts,
             objective.traits,
         )

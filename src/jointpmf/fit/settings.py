@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from jointpmf.errors import (
     JointPMFError,
     at_least_zero,
-    instance_of,
     items_of,
     one_of,
     repeats,
@@ -44,14 +43,6 @@ def _check_numbers(setting: Any) -> None:
         elif each.type == "float":
             given = at_least_zero(given, each.name)
         object.__setattr__(setting, each.name, given)
-
-
-def _whole_numbers(given: Any, what: str) -> tuple[int, ...]:
-    listed = items_of(given, f"{what} must be a list")
-    numbers = tuple(whole_number(each, f"each of {what}", 1) for each in listed)
-    if not numbers:
-        raise JointPMFError(f"{what} must have at least one number")
-    return numbers
 
 
 @dataclass(frozen=True)
@@ -266,8 +257,8 @@ class Effort:
         Memory of a block of rows that are on disk, which is read and worked on at once.
     """
 
-    most_starts: int = field(default=12, metadata={"most": 10**6})
-    patience: int = field(default=8, metadata={"least": 0, "most": 10**6})
+    most_starts: int = 12
+    patience: int = 8
     agreement: float = 1e-6
     doubt: float = 0.35
     fits: float = 34.0
@@ -285,9 +276,6 @@ class Effort:
     sample_iter: int = 100
     step_rows: int = 2**14
     block_bytes: int = 2**24
-
-    def __post_init__(self) -> None:
-        _check_numbers(self)
 
     def n_rows_searched(
         self, n_rows: int, n_cells: int, rank: int, most_work: float | None = None
@@ -359,13 +347,9 @@ class Kinds:
     cell_points: tuple[int, ...] = (2048, 8192)
     step_points: int = 1024
 
-    def __post_init__(self) -> None:
-        _check_numbers(self)
-        for name in ("traits", "cell_traits", "curved"):
-            if getattr(self, name) is not None:
-                instance_of(getattr(self, name), Traits, name)
-        for name in ("ranks", "points", "row_ranks", "cell_points"):
-            object.__setattr__(self, name, _whole_numbers(getattr(self, name), name))
+
+EFFORT, KINDS = Effort(), Kinds()
+"""Internal settings of every search. Tests replace them to keep fits small."""
 
 
 @dataclass(frozen=True)
@@ -384,10 +368,6 @@ class Search:
     n_average : int, optional
         How many fits to average into one model. By default one for a given rank; with
         `rank="auto"` as many as the size of the table suggests.
-    effort : Effort
-        How much work goes into the search.
-    kinds : Kinds
-        Which kinds of fits are tried with `rank="auto"`.
 
     Examples
     --------
@@ -398,15 +378,11 @@ class Search:
     start: str | JointPMF = "auto"
     n_starts: int | None = None
     n_average: int | None = None
-    effort: Effort = field(default_factory=Effort)
-    kinds: Kinds = field(default_factory=Kinds)
 
     def __post_init__(self) -> None:
         for name in ("n_starts", "n_average"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, repeats(getattr(self, name), name))
-        instance_of(self.effort, Effort, "effort")
-        instance_of(self.kinds, Kinds, "kinds")
 
     def check_start(
         self, kinds: tuple[str, ...], domain: Domain, rank: int | None, whose: str

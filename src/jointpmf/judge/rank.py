@@ -129,7 +129,6 @@ def choose_rank(
             loop,
             settings.smoothing or 0.0,
             settings.towards or "uniform",
-            effort=asked_search.effort,
             n_starts=asked_search.n_starts,
         )
         whole = Table.of_codes(codes, weights)
