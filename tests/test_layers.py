@@ -16,7 +16,7 @@ UPWARD = {
     ("fit.solution", "show.notebook"),  # _repr_html_
     ("fit.solution", "show.report.page"),  # report
     ("fit.solution", "judge.replicates"),  # uncertainty
-    ("fit.solution", "judge.spread"),  # spread
+    ("fit.solution", "judge.member_range"),  # member_range
     ("judge.bootstrap", "show.notebook"),  # _repr_html_
     ("judge.goodness", "show.notebook"),  # _repr_html_
     ("judge.identifiability", "show.notebook"),  # _repr_html_

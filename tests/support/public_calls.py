@@ -22,7 +22,7 @@ QUICK = {"max_iter": 2, "tol": 0.1, "random_state": 0}
 RANDOM = jp.Search(start="random")
 SOLUTION = jp.fit_rows(ROWS, 2, domain=DOMAIN, search=RANDOM, **QUICK)
 BY_TRAITS = jp.fit_rows(CODES, 8, objective=jp.Likelihood(traits=Traits(1, waves=0)), **QUICK)
-BY_TABLES = jp.fit_marginals(TABLES, 2, search=RANDOM, **QUICK)
+AVERAGED = jp.fit_rows(ROWS, 2, domain=DOMAIN, search=jp.Search(n_average=2), **QUICK)
 UNCERTAINTY = SOLUTION.uncertainty(2, random_state=0)
 RATINGS = some_ratings(6, 3)
 RATED = jp.random_pmf(RATINGS.codes.domain, rank=1, random_state=0)
@@ -35,7 +35,7 @@ CURVE = jp.choose_rank(ROWS, [1, 2], "bic", domain=DOMAIN, search=RANDOM, **QUIC
 SHORT = {"rank": 1, "max_iter": 1, "n_starts": 1, "bins": None, "random_state": 0}
 
 
-SLOW = ("fit_", "choose_rank", "bootstrap", "plan", "PMF", "Solution.spread", "Search")
+SLOW = ("fit_", "choose_rank", "bootstrap", "plan", "PMF", "Search")
 """Calls that fit a model each time, or several."""
 
 
@@ -210,9 +210,9 @@ CALLS = [
     ),
     call("plan", jp.plan, n_rows=100, n_variables=5, levels=3, rank=2),
     call("Solution.loadings", BY_TRAITS.loadings),
+    call("Solution.member_range", AVERAGED.member_range, query={"a": 0}, given={"b": 1}),
     call("Solution.report", SOLUTION.report, path="report.html"),
     call("Solution.save", SOLUTION.save, path="solution.jpmf"),
-    call("Solution.spread", BY_TABLES.spread, query={"a": 0}, n_starts=1, random_state=0),
     call("Solution.traits", BY_TRAITS.traits, rows=ROWS),
     call("Solution.uncertainty", SOLUTION.uncertainty, n=2, random_state=0),
     call("Uncertainty.expectation", UNCERTAINTY.expectation, rows=ROWS, target="b"),

@@ -59,27 +59,17 @@ def query(
             show_default=False,
         ),
     ] = None,
-    ranges: Annotated[
-        int | None,
-        typer.Option(
-            help="Where other models fit as well: of how many answers, the most likely first, to "
-            "seek the smallest and the largest; 0 for none.",
-            show_default="as many as take some seconds",
-            min=0,
-        ),
-    ] = None,
     as_json: Json = False,
 ) -> None:
     """Print the distribution of some variables, given what is known of others.
 
     With --level, how sure that is: jointpmf query survey.safetensors --of vote --level 0.9
 
-    Where the tables that the model was learned from do not determine it, the range of the answers
-    of models that fit as well is beside.
+    If the model is an average of fits, the range of each probability over its members is shown too.
     """
     from jointpmf import JointPMF
     from jointpmf.command.printing import Answer
-    from jointpmf.fit.about import others_fit_as_well
+    from jointpmf.show.text import whole_in
 
     found = read_model(model)
     pmf = JointPMF(*found.model)
@@ -93,11 +83,8 @@ def query(
         from jointpmf.command.sureness import errors_of
 
         answer = answer._replace(errors=errors_of(answer, pmf, model, level))
-    if others_fit_as_well(found.about):
-        from jointpmf.judge.file_ranges import ranges_of
-
-        known = ranges_of(pmf, found.about, answer.cells(), evidence, ranges)
-        answer = answer._replace(note=known.note, ranges=known.of)
+    if (n_averaged := whole_in(found.about.get("averaged", "")) or 1) > 1:
+        answer = answer.with_members(pmf, n_averaged)
     if as_json:
         print_json(answer.for_json())
     else:

@@ -6,8 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -16,15 +15,21 @@ from rich.text import Text
 
 from jointpmf.components import component_variable
 from jointpmf.domain import Domain, Variable, listing_of_texts, text_of
-from jointpmf.errors import on_line, on_lines
+from jointpmf.errors import JointPMFError, on_line, on_lines
 from jointpmf.pmf import JointPMF
 from jointpmf.show.text import percent
+
+if TYPE_CHECKING:
+    from jointpmf.judge.member_range import MemberRange
 
 _BAR_WIDTH = 30
 """Characters of the longest bar."""
 
 _BESIDE_BAR = 66
 """Characters of a line that names and numbers need, beside a bar that has to be shorter."""
+
+_MEMBERS = "members of this\naverage range from"
+"""The heading of the column with the range over members."""
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
@@ -77,10 +82,6 @@ def bar(share: float, width: int = _BAR_WIDTH) -> str:
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
-Ranges = Mapping[tuple[Any, ...], tuple[float, float]]
-"""Between what the probabilities of some cells are, in models that fit as well."""
-
-
 class Errors(NamedTuple):
     """How sure some numbers are: an entry for each of them."""
 
@@ -103,10 +104,20 @@ class Answer(NamedTuple):
     given: Mapping[str, Sequence[Any]]
     errors: Errors | None = None
     """Of each cell in the order of `rows`, and of the mean if there is one."""
+    members: MemberRange | None = None
+    """The range of each cell over the members of an average of fits, in the order of `rows`."""
     note: str = ""
-    """What to know of other models that fit as well."""
-    ranges: Ranges = MappingProxyType({})
-    """Between what their probabilities of some cells are."""
+    """Why there is no such range, though the model is an average."""
+
+    def with_members(self, pmf: JointPMF, n_averaged: int) -> Answer:
+        """Return the answer with the range over the members of the model."""
+        from jointpmf.judge.member_range import distribution, range_over_members
+
+        try:
+            query = distribution(self.pmf.domain.names, self.given, pmf.domain)
+            return self._replace(members=range_over_members(pmf, n_averaged, query))
+        except JointPMFError as error:
+            return self._replace(note=f"The range over members is not shown: {error}.")
 
     @property
     def title(self) -> str:
@@ -119,11 +130,6 @@ class Answer(NamedTuple):
         """Yield every combination of levels with its probability."""
         levels = product(*(variable.levels for variable in self.pmf.domain))
         return zip(levels, self.pmf.table().ravel().tolist(), strict=True)
-
-    def cells(self) -> list[dict[str, Any]]:
-        """Return every combination of levels, the most likely first."""
-        rows = sorted(self.rows(), key=lambda row: -row[1])
-        return [dict(zip(self.pmf.domain.names, levels, strict=True)) for levels, _ in rows]
 
     def moments(self) -> tuple[float, float] | None:
         """Return the mean and the standard deviation of a single variable that has values."""
@@ -144,17 +150,17 @@ class Answer(NamedTuple):
             "of": names,
             "given": self.given,
             "distribution": [
-                {
-                    "levels": dict(zip(names, levels, strict=True)),
-                    "probability": share,
-                    **self._ends(levels),
-                }
+                {"levels": dict(zip(names, levels, strict=True)), "probability": share}
                 for levels, share in self.rows()
             ],
             **({"note": self.note} if self.note else {}),
         }
         if moments := self.moments():
             found["mean"], found["standard_deviation"] = moments
+        if self.members is not None:
+            for place, cell in enumerate(found["distribution"]):
+                cell["lowest_member"] = float(self.members.lowest[place])
+                cell["highest_member"] = float(self.members.highest[place])
         if self.errors is not None:
             found["level"] = self.errors.level
             for place, cell in enumerate(found["distribution"]):
@@ -162,9 +168,6 @@ class Answer(NamedTuple):
             if moments:
                 found["mean_error"] = self.errors.for_json(-1)
         return found
-
-    def _ends(self, levels: tuple[Any, ...]) -> dict[str, float]:
-        return dict(zip(("least", "most"), self.ranges.get(levels, ()), strict=False))
 
     def show(self, console: Console, top: int) -> None:
         """Print it as a table."""
@@ -176,7 +179,7 @@ class Answer(NamedTuple):
     def _show_table(self, console: Console, top: int) -> None:
         domain, errors = self.pmf.domain, self.errors
         is_small = len(domain) == 2 and domain.sizes[1] <= _MAX_COLUMNS and domain.sizes[0] <= top
-        if is_small and errors is None and not self.ranges:
+        if is_small and errors is None and self.members is None:
             console.print(self._crossed())
             return
         rows = list(self.rows())
@@ -185,10 +188,10 @@ class Answer(NamedTuple):
             order.sort(key=lambda place: -rows[place][1])
         shown = [rows[place] for place in order[:top]]
         if errors is None:
-            console.print(_bar_table(domain.names, shown, self.ranges))
+            console.print(_bar_table(domain.names, shown, order, self.members))
         else:
             width = min(_BAR_WIDTH, max(8, console.width - _BESIDE_BAR))
-            console.print(_error_table(domain.names, shown, errors, order, width, self.ranges))
+            console.print(_error_table(domain.names, shown, errors, order, width, self.members))
         if len(rows) > top:
             rest = sum(rows[place][1] for place in order[top:])
             console.print(f"… and {len(rows) - top} less likely ones, {rest:.1%} together (--top)")
@@ -239,24 +242,28 @@ def plain_table(*headings: str) -> Table:
 def _bar_table(
     names: Iterable[str],
     rows: Sequence[tuple[tuple[Any, ...], float]],
-    ranges: Ranges,
+    places: Sequence[int],
+    members: MemberRange | None,
 ) -> Table:
+    """Return rows with bars; `places` says where in `members` each row is."""
     table = plain_table(*names)
     table.add_column("probability", justify="right")
-    if ranges:
-        table.add_column("between")
+    if members is not None:
+        table.add_column(_MEMBERS)
     table.add_column("")
     most = max(share for _, share in rows) or 1.0
-    for levels, share in rows:
+    for (levels, share), place in zip(rows, places, strict=False):
         cells = [label(text_of(level)) for level in levels]
-        ends = _between(levels, ranges)
+        ends = _member_cells(members, place)
         table.add_row(*cells, percent(share), *ends, Text(bar(share / most), style="cyan"))
     return table
 
 
-def _between(levels: tuple[Any, ...], ranges: Ranges) -> list[str]:
-    """Return the cell of the column of ranges, where there is such a column."""
-    return [" and ".join(f"{end:.1%}" for end in ranges.get(levels, ()))] if ranges else []
+def _member_cells(members: MemberRange | None, place: int) -> list[str]:
+    """Return the cell of the column of members, if there is such a column."""
+    if members is None:
+        return []
+    return [f"{percent(members.lowest[place])} to {percent(members.highest[place])}"]
 
 
 def _error_table(
@@ -265,17 +272,17 @@ def _error_table(
     errors: Errors,
     places: Sequence[int],
     width: int,
-    ranges: Ranges,
+    members: MemberRange | None,
 ) -> Table:
     """Return rows with how sure they are; bars are solid up to the low end, and light to the high.
 
-    `places` says where in `errors` each row is, and `width` how long the longest bar is.
+    `places` says where in `errors` and `members` each row is, `width` how long the longest bar is.
     """
     table = plain_table(*names)
     for heading in ("probability", "se", "low", "high"):
         table.add_column(heading, justify="right")
-    if ranges:
-        table.add_column("between")
+    if members is not None:
+        table.add_column(_MEMBERS)
     table.add_column("")
     most = max(errors.high[place] for place in places[: len(rows)]) or 1.0
     for (levels, share), place in zip(rows, places, strict=False):
@@ -284,7 +291,7 @@ def _error_table(
         light = "░" * (round(width * high / most) - len(solid))
         cells = [label(text_of(level)) for level in levels]
         numbers = map(percent, (share, errors.se[place], low, high))
-        ends = _between(levels, ranges)
+        ends = _member_cells(members, place)
         table.add_row(*cells, *numbers, *ends, Text(solid + light, style="cyan"))
     return table
 

@@ -5,31 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jointpmf.errors import JointPMFError
-from jointpmf.fit.measured import measured_tables, measured_text
 from jointpmf.fit.settings import Coupled
-from jointpmf.marginals.counting import names_of_order
-from jointpmf.marginals.orders import are_many
-from jointpmf.solvers.loop import Status
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
     from jointpmf.fit.solution import Solution
     from jointpmf.marginals.marginal_set import MarginalSet
-    from jointpmf.marginals.measurement import Measurement
-
-
-def others_fit_as_well(about: Mapping[str, str]) -> bool:
-    """Tell whether a model file says that other models fit as well.
-
-    Examples
-    --------
-    >>> others_fit_as_well({"status": "The objective stopped improving."})
-    False
-    """
-    return about.get("status") == Status.NOT_UNIQUE.value
 
 
 def about_of(solution: Solution) -> dict[str, str]:
@@ -83,8 +67,6 @@ def _tables(marginals: MarginalSet | None) -> dict[str, object]:
         "order": order if is_all else None,
         "subsets": None if is_all else json.dumps(subsets, ensure_ascii=False),
         "partial": n_partial or None,
-        "shown": measured_text(marginals.domain, marginals.measurements) if n_partial else None,
-        "impossible": len(marginals.impossible) or None,
     }
 
 
@@ -105,10 +87,6 @@ class LearnedFrom(NamedTuple):
     """How many of them are of bands, of part of the population, in percent or have holes."""
     n_averaged: int
     """How many fits the model is the average of."""
-    shown: list[dict[str, Any]] | None = None
-    """What each table is about, where some are no whole tables."""
-    n_impossible: int = 0
-    """How many combinations were said to be impossible."""
 
     @classmethod
     def of(cls, about: Mapping[str, str], domain: Domain) -> LearnedFrom:
@@ -124,39 +102,11 @@ class LearnedFrom(NamedTuple):
             subsets = json.loads(about.get("subsets") or about.get("order") or "null")
             for subset in subsets if isinstance(subsets, list) else []:
                 domain.indices(subset)
-            shown = json.loads(about.get("shown", "null"))
-            counts = [
-                int(about.get(*topic))
-                for topic in (("partial", "0"), ("averaged", "1"), ("impossible", "0"))
-            ]
-            measured_tables(domain, shown or ())  # raises now if they cannot be read
-            return cls(subsets, counts[0], counts[1], shown, counts[2])
-        except (JointPMFError, ValueError, TypeError, KeyError, IndexError, AttributeError):
+            return cls(subsets, int(about.get("partial", "0")), int(about.get("averaged", "1")))
+        except (JointPMFError, ValueError, TypeError):
             raise JointPMFError(
                 "which tables the model was learned from cannot be read in its file"
             ) from None
-
-    def tables(self, domain: Domain) -> list[Measurement] | None:
-        """Return which cells the tables show, without what is in them.
-
-        None if the file does not say, or if they are too many to list.
-
-        Examples
-        --------
-        >>> from jointpmf import Domain
-        >>> len(LearnedFrom(2, 0, 1).tables(Domain.of_sizes([2, 2, 2])))
-        3
-        """
-        if self.shown is not None:
-            return measured_tables(domain, self.shown)
-        if self.subsets is None or self.n_partial:
-            return None
-        subsets = self.subsets
-        if isinstance(subsets, int):
-            if are_many(domain.sizes, subsets):
-                return None
-            subsets = list(map(list, names_of_order(domain, subsets)))
-        return measured_tables(domain, [{"of": names} for names in subsets])
 
     def notes(self, order: int | None) -> list[str]:
         """Return what to know of an answer about these tables, or about all of an asked order."""

@@ -1,4 +1,4 @@
-"""Where a replicate begins: at the members of an average; and least squares from there."""
+"""The members of an average, from which replicates begin; and least squares from there."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jointpmf.errors import JointPMFError
 from jointpmf.mixing import average
 from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
@@ -40,14 +41,36 @@ def members_of(pmf: JointPMF, n_averaged: int) -> list[JointPMF]:
     [True, True]
     """
     first = max((part.stop for part in parts_of(pmf.trait_models)), default=0)
-    count = n_averaged - len(pmf.trait_models)
-    if n_averaged == 1 or count < 1 or (pmf.rank - first) % count:
+    count, n_free = n_averaged - len(pmf.trait_models), pmf.rank - first
+    if n_averaged == 1 or count < 1 or n_free < count or n_free % count:
         return [pmf]
     ends = np.linspace(first, pmf.rank, count + 1).astype(int)
     shares = [pmf.weights[own].sum() for own in map(slice, ends, ends[1:])]
     if not np.allclose(shares, shares[0]):  # an average of unequal parts is one model
         return [pmf]
     return [part_of(pmf, own) for own in map(slice, ends, ends[1:])]
+
+
+def all_members(pmf: JointPMF, n_averaged: int) -> list[JointPMF]:
+    """Return every fit that a model is the average of: those with traits first, then free fits.
+
+    Examples
+    --------
+    >>> import jointpmf as jp
+    >>> pmfs = [jp.random_pmf(jp.Domain.of_sizes([2, 3]), 2, random_state=k) for k in (0, 1)]
+    >>> [member.rank for member in all_members(jp.average(pmfs), 2)]
+    [2, 2]
+    """
+    parts = parts_of(pmf.trait_models)
+    members = [part_of(pmf, own) for own in parts]
+    if not parts or parts[-1].stop < pmf.rank:
+        members += members_of(pmf, n_averaged)
+    if len(members) != n_averaged:
+        raise JointPMFError(
+            f"the {n_averaged} members of this average cannot be told apart: members without "
+            "traits must have the same rank and weight"
+        )
+    return members
 
 
 def part_of(pmf: JointPMF, which: slice) -> JointPMF:

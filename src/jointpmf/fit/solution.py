@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from jointpmf.domain import Domain
     from jointpmf.fit.settings import Objective
-    from jointpmf.judge.spread import Spread
     from jointpmf.judge.uncertainty import Uncertainty
     from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.pmf import JointPMF
@@ -395,48 +394,48 @@ class Solution:
             self, n, random_state, resample, groups, strata, data, sample_weight, quick, verbose
         )
 
-    def spread(
-        self,
-        query: Any,
-        *,
-        given: Mapping[str, Any] | None = None,
-        n_starts: int = 8,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> Spread:
-        """Return the smallest and the largest answer of models of this rank that fit as well.
+    def member_range(
+        self, query: Any, given: Mapping[str, Any] | None = None, *, backend: str = "polars"
+    ) -> Any:
+        """Return an answer of an average of fits, with the lowest and highest of its members.
 
-        Those are the models that predict the same tables as the fit. From several of them the
-        answer is followed to where no step makes it smaller, or larger; ends that need yet another
-        start may lie beyond.
+        The range shows how much the averaged fits differ. It is not a confidence interval, for
+        which there is `uncertainty`, and it does not bound what the tables leave open, for which
+        there is `jointpmf.bounds`.
 
         Parameters
         ----------
-        query : mapping, str or callable
-            Evidence, of which the probability is asked; the name of a variable with values, for its
-            expected value; or any function of a JointPMF that returns a number.
-        given : mapping of name to level, levels or likelihood, optional
-            What is known, as in `JointPMF.condition`; not with a function.
-        n_starts : int
-            From how many models to begin: fits that were averaged, and new ones.
-        random_state : int or numpy Generator, optional
-            For the new ones; the same seed gives the same bits.
-        verbose : bool
-            Whether to show a progress bar.
+        query : mapping, str, list of str or callable
+            Levels by variable, for their probability; the name of a variable whose levels have
+            values, for its expected value; a list of names, for the probability of each
+            combination of their levels; or a function of a JointPMF, as in `Uncertainty.interval`.
+        given : mapping of names to levels, optional
+            The evidence, on which the model and its members are conditioned.
+        backend : {"polars", "pandas", "pyarrow"}
+            The kind of frame.
+
+        Returns
+        -------
+        frame
+            One row per number: its labels, then the columns average, lowest and highest.
+
+        Raises
+        ------
+        JointPMFError
+            If the model is a single fit, or its members cannot be told apart.
 
         Examples
         --------
         >>> import jointpmf as jp
         >>> truth = jp.random_pmf(jp.Domain.of_sizes([2, 2, 2]), rank=2, random_state=0)
-        >>> pairs = truth.marginals(order=2)
-        >>> solution = jp.fit_marginals(pairs, rank=3, random_state=0)
-        >>> low, high = solution.spread({"x0": 0, "x1": 0, "x2": 0}, n_starts=2, random_state=0)
-        >>> bool(low < truth.table()[0, 0, 0] < high)
-        True
+        >>> solution = jp.fit_marginals(truth.marginals(order=2), rank=3, random_state=0)
+        >>> frame = solution.member_range({"x0": 0, "x1": 0}, given={"x2": 1})
+        >>> frame.columns, frame["quantity"][0]
+        (['quantity', 'average', 'lowest', 'highest'], 'P(x0 = 0, x1 = 0 | x2 = 1)')
         """
-        from jointpmf.judge.spread import spread_of_solution
+        from jointpmf.judge.member_range import member_range
 
-        return spread_of_solution(self, query, given, n_starts, random_state, verbose)
+        return member_range(self, query, given, backend)
 
     def __repr__(self) -> str:
         """Return the model and what is most worth knowing of the fit, on a line or two."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,8 @@ from jointpmf.errors import JointPMFError, shown
 from jointpmf.pmf import JointPMF
 
 Columns = dict[str, Any]
+
+Query = Callable[[JointPMF], Any]
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,35 @@ class Answer:
         if clash:
             raise JointPMFError(
                 f"a variable is called {clash[0]!r}, as a column of the answer is; without names: "
-                "interval(lambda pmf: pmf.marginal([…]).table())"
+                "lambda pmf: pmf.marginal([…]).table()"
             )
         return table_of({**self.labels, **columns}, backend)
+
+
+def answer_of(query: Query, pmf: JointPMF, of: str) -> Answer:
+    """Return the answer of a model; an error says which model has none."""
+    try:
+        return Answer.of(query(pmf))
+    except JointPMFError as error:
+        raise JointPMFError(f"the query failed for {of}: {error}") from None
+    except Exception as error:
+        raise JointPMFError(
+            f"the query failed for {of}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def answers_of(query: Query, pmfs: Sequence[JointPMF], what: str, estimate: Answer) -> np.ndarray:
+    """Return the answers of several models, one row each, in the shape that the model's has."""
+    values = np.empty((len(pmfs), len(estimate.values)))
+    for k, pmf in enumerate(pmfs):
+        answer = answer_of(query, pmf, f"{what} {k}")
+        if answer.shape != estimate.shape:
+            raise JointPMFError(
+                f"the query returned another shape for {what} {k}, {answer.shape}, than "
+                f"for the model, {estimate.shape}"
+            )
+        values[k] = answer.values
+    return values
 
 
 def _numbers(found: Any) -> np.ndarray:

@@ -83,7 +83,7 @@ def tables_drawn(
     if not has_noise and all(marginal.n_rows is None for marginal in marginals):
         raise JointPMFError(
             "these tables are probabilities without counts (n_obs) or noise, so that there is no "
-            "sampling error; spread and bounds tell what they leave open"
+            "sampling error; jointpmf.bounds() tells what they leave open"
         )
     people = None if how == "counts" else People.of(marginals, pmf)
     if people is None and how == "model":

@@ -124,7 +124,7 @@ def _sums(
         score = scores_of_rows(pmf, part, tangent)
         information += (score * weight[:, None]).T @ score
         if subsets is not None:
-            pull = _reduce_rows(tangent, gradients_of_rows(pmf, part, subsets))
+            pull = _reduce_rows(tangent, _gradients_of_rows(pmf, part, subsets))
             second += (pull * weight[:, None]).T @ pull
             first += weight @ pull
     return information, None if subsets is None else second - np.outer(first, first)
@@ -136,11 +136,11 @@ def _reduce_rows(tangent: Tangent, rows: np.ndarray) -> np.ndarray:
 
 def scores_of_rows(pmf: JointPMF, rows: np.ndarray, tangent: Tangent) -> np.ndarray:
     """Return the gradient of the log-probability of each row's observed cells."""
-    pulls = gradients_of_rows(pmf, rows, [tuple(range(len(pmf.domain)))])
+    pulls = _gradients_of_rows(pmf, rows, [tuple(range(len(pmf.domain)))])
     return _reduce_rows(tangent, pulls / pmf.probability(Codes(pmf.domain, rows))[:, None])
 
 
-def gradients_of_rows(pmf: JointPMF, rows: np.ndarray, subsets: Sequence[Subset]) -> np.ndarray:
+def _gradients_of_rows(pmf: JointPMF, rows: np.ndarray, subsets: Sequence[Subset]) -> np.ndarray:
     """Return, for each row, the gradient of the sum of its cells in all marginal tables.
 
     A missing cell is any level.

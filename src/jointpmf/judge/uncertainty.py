@@ -7,7 +7,7 @@ apart is how unsure the answer is.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ import numpy as np
 from jointpmf.data.decode import table_of
 from jointpmf.domain import name_list, text_of
 from jointpmf.errors import JointPMFError, checked_level, shown
-from jointpmf.judge.answers import Answer
+from jointpmf.judge.answers import Answer, Query, answer_of, answers_of
 from jointpmf.judge.information import mutual_information
 from jointpmf.judge.intervals import interval_columns
 from jointpmf.pmf import JointPMF
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from jointpmf.output import PathLike
 
 logger = logging.getLogger("jointpmf")
-
-Query = Callable[[JointPMF], Any]
 
 _MOST_UNCLEAR = 0.1
 """The part of the replicates whose components may be hard to match without a warning."""
@@ -135,17 +133,9 @@ class Uncertainty:
         """Return the model's answer, and how far that of each replicate is from the reference's."""
         if not callable(query):
             raise JointPMFError(f"a query must be a function of a JointPMF, not {shown(query)}")
-        estimate = _answer(query, self.pmf, "the model")
-        reference = _answer(query, self.reference, "the reference")
-        values = np.empty((len(self), len(estimate.values)))
-        for k, pmf in enumerate(self.pmfs):
-            answer = _answer(query, pmf, f"replicate {k}")
-            if answer.shape != estimate.shape:
-                raise JointPMFError(
-                    f"the query returned another shape for replicate {k}, {answer.shape}, than "
-                    f"for the model, {estimate.shape}"
-                )
-            values[k] = answer.values
+        estimate = answer_of(query, self.pmf, "the model")
+        reference = answer_of(query, self.reference, "the reference")
+        values = answers_of(query, self.pmfs, "replicate", estimate)
         return estimate, values - reference.values
 
     def marginal(
@@ -384,15 +374,3 @@ class Uncertainty:
         from jointpmf.judge.replicate_file import read_replicates
 
         return cls(*read_replicates(path))
-
-
-def _answer(query: Query, pmf: JointPMF, of: str) -> Answer:
-    """Return what a query answers, or say of which model it cannot."""
-    try:
-        return Answer.of(query(pmf))
-    except JointPMFError as error:
-        raise JointPMFError(f"the query failed for {of}: {error}") from None
-    except Exception as error:
-        raise JointPMFError(
-            f"the query failed for {of}: {type(error).__name__}: {error}"
-        ) from error
