@@ -18,7 +18,6 @@ from jointpmf.compiled.panels import aligned_zeros, lanes_of
 from jointpmf.threads import one_blas_thread
 
 N_ROWS, N_CELLS, N_LEVELS = 4096, 10, 100
-ORDER = (0, 0, 0)
 Arrays = dict[str, np.ndarray]
 Run = Callable[[Arrays, tuple[int, ...]], None]
 
@@ -32,19 +31,14 @@ def main() -> None:
         "multiply_row": multiply_rows,
         "multiply_long_row": multiply_long_rows,
         "add_row": add_rows,
-        "symmetric_row": symmetric_rows,
-        "exchange_row": exchange_rows,
         "add_sparse_row": add_sparse_rows,
     }
-    multiply_adds = {"symmetric_row": len(ORDER) - 1, "exchange_row": 2 * len(ORDER) - 3}
     for width in (4, 12, 32):
         arrays = job(width)
         lines = []
         for name, run in runs.items():
-            if width == 32 and name in multiply_adds:
-                continue  # these never work on so many numbers at once
             vector, plain = (seconds(calls(run, arrays, width, p), 100) for p in (False, True))
-            done = N_ROWS * N_CELLS * width * multiply_adds.get(name, 1) / vector
+            done = N_ROWS * N_CELLS * width / vector
             lines.append(
                 (
                     name,
@@ -66,17 +60,15 @@ def calls(run: Run, arrays: Arrays, width: int, plain: bool) -> Callable[[], Non
 def job(width: int) -> Arrays:
     """Return rows of random cells, and tables of random numbers that keep sums in range."""
     generator = np.random.default_rng(0)
-    table, out = aligned_zeros(N_LEVELS + 1, width), aligned_zeros(N_ROWS, len(ORDER) * width)
+    table = aligned_zeros(N_LEVELS + 1, width)
     table[:] = 0.5 + generator.random(table.shape)
     products = aligned_zeros(N_ROWS, width)
     cells = np.array([generator.permutation(N_LEVELS)[:N_CELLS] for _ in range(N_ROWS)], np.uint16)
     return {
         "table": table,
-        "out": out,
         "products": products,
         "exponents": np.zeros(products.shape, np.int64),
         "sums": np.zeros_like(table),
-        "none": np.zeros_like(table),
         "cells": cells.ravel(),
         "values": generator.random(cells.size),
         "ptr": np.arange(N_ROWS + 1) * N_CELLS,
@@ -96,16 +88,6 @@ def multiply_long_rows(a: Arrays, lanes: Any) -> None:
 def add_rows(a: Arrays, lanes: Any) -> None:
     """Add each row's products to the sums of its cells."""
     _add(a["sums"], a["products"], a["cells"], a["ptr"], lanes)
-
-
-def symmetric_rows(a: Arrays, lanes: Any) -> None:
-    """Compute e_1 … e_3 of each row."""
-    _symmetric(a["out"], a["table"], a["cells"], a["ptr"], lanes, ORDER)
-
-
-def exchange_rows(a: Arrays, lanes: Any) -> None:
-    """Update e_1 … e_3 of each row, by changes of zero so that they stay."""
-    _exchange(a["out"], a["table"], a["none"], a["cells"], a["ptr"], lanes, ORDER)
 
 
 def add_sparse_rows(a: Arrays, lanes: Any) -> None:
@@ -133,18 +115,6 @@ def _multiply_long(out, exponents, table, cells, ptr, step, lanes):
 def _add(sums, rows, cells, ptr, lanes):
     for k in range(len(ptr) - 1):
         loops.add_row(sums, -1, rows, k, 1e-9, 0, cells, ptr[k], ptr[k + 1], lanes)
-
-
-@compiled
-def _symmetric(out, table, cells, ptr, lanes, orders):
-    for k in range(len(ptr) - 1):
-        loops.symmetric_row(out, k, table, 0, cells, ptr[k], ptr[k + 1], lanes, orders)
-
-
-@compiled
-def _exchange(out, old, change, cells, ptr, lanes, orders):
-    for k in range(len(ptr) - 1):
-        loops.exchange_row(out, k, old, change, 0, cells, ptr[k], ptr[k + 1], lanes, orders)
 
 
 @compiled

@@ -39,7 +39,10 @@ METHODS: dict[str, Callable[[jp.Codes, int], jp.JointPMF]] = {
 
 def coupled(rows: jp.Codes, seed: int) -> jp.JointPMF:
     """Return the least-squares fit to all triples."""
-    return jp.fit_rows(rows, RANK, objective=jp.Coupled(order=3), random_state=seed).pmf
+    triples = jp.MarginalSet.from_table(rows, order=3)
+    return jp.fit_marginals(
+        triples, RANK, loss="squares", weighting="counts", random_state=seed
+    ).pmf
 
 
 def inside(pmf: jp.JointPMF) -> jp.JointPMF:

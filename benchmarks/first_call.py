@@ -22,7 +22,6 @@ from numba.core import event
 truth = jp.random_pmf(jp.Domain.of_sizes([2, 3, 4, 3, 2]), 3, random_state=0)
 array = np.random.default_rng(0).integers(-1, 2, (300, 5))
 codes = jp.Codes(truth.domain, array)
-many = np.random.default_rng(0).integers(0, 3, (500, 60))
 triples = truth.marginals(3)
 noisy = jp.MarginalSet(
     truth.domain, [jp.Marginal(m.names, 1000 * m.table, 1000, noise=3) for m in triples]
@@ -44,10 +43,6 @@ print(json.dumps([*took, busy, n_compiled]))
 CALLS = {
     "fit_rows": "jp.fit_rows(codes, 3, random_state=0)",
     'fit_rows, rank="auto"': "jp.fit_rows(codes, random_state=0)",
-    'fit_rows, objective="marginals"': (
-        'jp.fit_rows(codes, 3, objective="marginals", random_state=0)'
-    ),
-    "  of 60 variables": 'jp.fit_rows(many, 4, objective="marginals", random_state=0, max_iter=20)',
     "fit_marginals": "jp.fit_marginals(triples, 3, random_state=0)",
     '  rank="auto"': "jp.fit_marginals(triples, random_state=0)",
     '  method="aoadmm"': 'jp.fit_marginals(triples, 3, method="aoadmm", random_state=0)',

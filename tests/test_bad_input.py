@@ -363,26 +363,6 @@ def test_rows_that_cannot_be_fitted_are_refused(call, message):
     assert_refused(call, message)
 
 
-def by_marginals(**options):
-    order = options.pop("order", 2)
-    return fit_rows(objective=jp.Coupled(order), **options)
-
-
-@cases(
-    ("validation", lambda: by_marginals(validation=1), "validation .*fraction.*not 1"),
-    ("validation cells", lambda: by_marginals(validation=MASK), "no cell of the validation part"),
-    ("n_starts", lambda: by_marginals(n_starts=2), "n_starts.*objective 'likelihood'"),
-    ("n_average", lambda: by_marginals(n_average=2), "n_average.*objective 'likelihood'"),
-    ("start at rows", lambda: by_marginals(start="rows"), "start .*'rows'"),
-    ("order 0", lambda: by_marginals(order=0), "order .*not 0"),
-    ("order too large", lambda: by_marginals(order=3), "order 3 need 3 variables; there are 2"),
-    ("callback", lambda: by_marginals(callback=3), "callback .*callable.*3"),
-    ("weights all zero", lambda: by_marginals(sample_weight=[0, 0, 0]), "all sample weights are"),
-)
-def test_a_coupled_fit_that_makes_no_sense_is_refused(call, message):
-    assert_refused(call, message)
-
-
 def elsewhere(source=None, **options):
     """Fit rows that are not in memory: batches."""
     return fit_rows([ROWS] if source is None else source, **options)
@@ -398,11 +378,6 @@ def elsewhere(source=None, **options):
     ("start", lambda: elsewhere(start="algebraic"), "start .*'algebraic'"),
     ("rank", lambda: elsewhere(rank=0), "rank .*not 0"),
     ("unknown level", lambda: elsewhere([ROWS, [[0, 9]]]), "batch 1: column 'b' holds 9 in row 0"),
-    (
-        "coupled validation",
-        lambda: elsewhere(objective="marginals", validation=0.5),
-        "validation does not apply to rows that are counted",
-    ),
 )
 def test_what_needs_all_rows_in_memory_is_refused_elsewhere(call, message):
     assert_refused(call, message)

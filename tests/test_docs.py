@@ -134,9 +134,7 @@ def test_what_is_claimed_of_starts_is_in_the_results():
 def test_the_file_format_names_all_that_the_command_writes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     jp.random_pmf(jp.Domain.of_sizes([2] * 4), 2, 0).sample(50, random_state=0).write_csv("t.csv")
-    check_commands(
-        "```console\n$ jointpmf fit t.csv -o m.safetensors --rank 2 --method marginals\n```"
-    )
+    check_commands("```console\n$ jointpmf fit t.csv -o m.safetensors --rank 2\n```")
     text = (DOCS / "format.md").read_text()
     for key in read_about("m.safetensors"):
         assert f"`{key}`" in text

@@ -271,10 +271,8 @@ class TestPartialFit:
         with pytest.raises(jp.JointPMFError, match=r"'x[0-3]' holds -1 in row"):
             self.model(missing_values=np.nan).partial_fit(rows, domain=sizes)
 
-    @pytest.mark.parametrize(
-        "options", [{"rank": "auto"}, {"objective": "marginals"}, {"rank": "five"}]
-    )
-    def test_it_needs_a_rank_and_rows(self, options):
+    @pytest.mark.parametrize("options", [{"rank": "auto"}, {"rank": "five"}])
+    def test_it_needs_a_rank(self, options):
         model = self.model(**options)
         assert not hasattr(model, "partial_fit")
         with pytest.raises(AttributeError) as error:
@@ -606,29 +604,15 @@ class TestParameters:
         assert auto.solution_.n_averaged > 1
         assert auto.pmf_.rank > 3
 
-    def test_likelihood_is_the_default_objective(self):
-        usually = answers(usual(jp.PMFEstimator))
-        for objective in ("likelihood", jp.Likelihood()):
-            assert answers(fitted(jp.PMFEstimator, objective=objective)) == usually
+    def test_a_likelihood_with_its_defaults_is_the_default(self):
+        found = answers(fitted(jp.PMFEstimator, objective=jp.Likelihood()))
+        assert found == answers(usual(jp.PMFEstimator))
 
     def test_what_an_objective_says_is_as_if_it_were_a_parameter(self):
         said = fitted(jp.PMFEstimator, objective=jp.Likelihood(smoothing=2.0))
         assert answers(said) == answers(fitted(jp.PMFEstimator, smoothing=2.0))
         both = fitted(jp.PMFEstimator, smoothing=2.0, objective=jp.Likelihood(smoothing=9.0))
         assert answers(said) == answers(both)
-
-    @pytest.mark.parametrize("order", [2, 3])
-    def test_marginals_of_the_order_asked_can_be_fitted_instead(self, order):
-        model = fitted(jp.PMFClassifier, objective=jp.Coupled(order))
-        assert model.solution_.marginals is not None
-        assert {len(marginal.names) for marginal in model.solution_.marginals} == {order}
-        assert model.score(TABLE, LABELS) > 0.8
-
-    def test_marginals_may_find_the_rank_too(self):
-        model = fitted(jp.PMFClassifier, rank="auto", objective="marginals")
-        assert model.solution_.settings == jp.Coupled(3)
-        assert model.pmf_.rank > 1
-        assert model.score(TABLE, LABELS) > 0.8
 
     def test_more_smoothing_draws_towards_the_marginals(self):
         sharp, smooth = (fitted(jp.PMFClassifier, smoothing=s) for s in (0.0, 1000.0))
@@ -668,12 +652,7 @@ class TestParameters:
             ({"rank": 0}, "rank must be a whole number of at least 1, not 0"),
             ({"rank": 1.5}, "rank must be a whole number of at least 1, not 1.5"),
             ({"rank": "all"}, "rank must be a whole number or 'auto', not 'all'"),
-            (
-                {"objective": "magic"},
-                "objective must be 'likelihood', 'marginals', a Likelihood .* not 'magic'",
-            ),
-            ({"objective": jp.Coupled(9)}, "order 9 need 9 variables"),
-            ({"objective": "marginals", "n_starts": 2}, "n_starts .* belong to .* 'likelihood'"),
+            ({"objective": "magic"}, "objective must be a Likelihood, not 'magic'"),
             ({"rank": "auto", "n_starts": 2}, "n_starts needs a rank, not rank='auto'"),
             ({"smoothing": -1}, "smoothing must be a number of at least 0, not -1"),
             ({"bins": "many"}, "bins must be 'auto', a number or a mapping, not 'many'"),

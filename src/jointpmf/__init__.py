@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jointpmf.fit.forecast import plan
     from jointpmf.fit.marginals import fit_marginals
     from jointpmf.fit.rows import fit_rows
-    from jointpmf.fit.settings import Checkpoint, Coupled, HiddenCells, Likelihood, Search
+    from jointpmf.fit.settings import Checkpoint, HiddenCells, Likelihood, Search
     from jointpmf.fit.solution import Solution
     from jointpmf.judge.bootstrap import bootstrap_test
     from jointpmf.judge.bounds import bounds
@@ -68,7 +68,7 @@ _NAMES_OF = {
     "pmf": ["JointPMF", "load", "random_pmf"],
     "rows.reading": ["Files"],
     "solvers.loop": ["Status"],
-    "fit.settings": ["Checkpoint", "Coupled", "HiddenCells", "Likelihood", "Search"],
+    "fit.settings": ["Checkpoint", "HiddenCells", "Likelihood", "Search"],
     "fit.solution": ["Solution"],
     "fit.rows": ["fit_rows"],
     "fit.marginals": ["fit_marginals"],
@@ -99,7 +99,6 @@ __all__ = [
     "MISSING",
     "Checkpoint",
     "Codes",
-    "Coupled",
     "Domain",
     "Files",
     "HiddenCells",

@@ -48,10 +48,9 @@ def assert_same(found, expected):
 
 
 class TestWeights:
-    @pytest.mark.parametrize("method", ["likelihood", "marginals"])
-    def test_the_model_is_that_of_the_weighted_table(self, fitted, method):
-        found, about, _ = fitted("--weights", "w", "--rank", 2, "--method", method)
-        options = {"objective": method, "sample_weight": WEIGHTS, "random_state": 0}
+    def test_the_model_is_that_of_the_weighted_table(self, fitted):
+        found, about, _ = fitted("--weights", "w", "--rank", 2)
+        options = {"sample_weight": WEIGHTS, "random_state": 0}
         assert_same(found, jp.fit_rows(TABLE, 2, **options).pmf)
         assert about["rows"] == "500"
 
@@ -171,7 +170,7 @@ class TestHint:
     def test_it_is_said_where_no_rank_was_asked_for(self, fitted, data, tmp_path, inside):
         options = ("--drop", "w", "--max-iter", 2)
         assert self.HINT in fitted(*options)[2]
-        for more in (["--rank", "auto"], ["--rank", 1], ["--classes"], ["--method", "marginals"]):
+        for more in (["--rank", "auto"], ["--rank", 1], ["--classes"]):
             code, out, err = inside("fit", data, "-o", tmp_path / "m", *options, *more)
             assert code in (0, 3)
             assert self.HINT not in out + err

@@ -163,14 +163,9 @@ def ask(*more):
     return ["query", "good.safetensors", *more]
 
 
-def plan(rows="10", variables=3, levels=2, rank=2, method="likelihood", order=2):
+def plan(rows="10", variables=3, levels=2, rank=2):
     given = {"rows": rows, "variables": variables, "levels": levels, "rank": rank}
-    options = given | {"method": method, "order": order}
-    return ["plan", *(f"--{name}={value}" for name, value in options.items())]
-
-
-def by_marginals(order):
-    return fit("rows.csv", "--method", "marginals", "--order", str(order))
+    return ["plan", *(f"--{name}={value}" for name, value in given.items())]
 
 
 def identify(sizes, rank=2, *more):
@@ -276,10 +271,7 @@ BAD_COMMANDS = [
     ("scales of marginals", fit_marginals("pairs.csv", "--levels", "a<b"), "belong to rows"),
     ("a rank of zero", fit("rows.csv", "--rank", "0"), "rank must be auto or a whole number"),
     ("a rank of text", fit("rows.csv", "--rank", "two"), "not 'two'"),
-    ("another method", fit("rows.csv", "--method", "magic"), "not 'magic'"),
-    ("an order too high", fit("rows.csv", "--method", "marginals", "--order", "9"), "order|9"),
     ("negative smoothing", fit("rows.csv", "--smoothing", "-1"), "smoothing"),
-    ("smoothed marginals", fit("rows.csv", "--method", "marginals", "--smoothing", "1"), "belongs"),
     ("no budget", fit("rows.csv", "--rank", "auto", "--max-iter", "-1"), "max_iter"),
     ("a negative budget", fit("rows.csv", "--max-iter", "-5"), "max_iter"),
     ("a seed of text", fit("rows.csv", "--seed", "x"), "'--seed'"),
@@ -294,18 +286,12 @@ BAD_COMMANDS = [
     ("no start", fit("rows.csv", "--starts", "0"), "'--starts'"),
     ("starts of text", fit("rows.csv", "--starts", "few"), "'--starts'"),
     ("starts for any rank", fit("rows.csv", "--rank", "auto", "--starts", "3"), "a given --rank"),
-    (
-        "starts of marginals",
-        fit("rows.csv", "--method", "marginals", "--starts", "3"),
-        "likelihood",
-    ),
     ("another criterion", fit("rows.csv", "--criterion", "dic"), "not 'dic'"),
     ("a criterion and a rank", fit("rows.csv", "--criterion", "bic"), "several ranks, .* not 1"),
     ("ranks without criterion", fit("rows.csv", "--rank", "1-3"), "such as 1-8, need --criterion"),
     ("ranks of text", fit("rows.csv", "--classes", "--rank", "few"), "not 'few'"),
     ("ranks that fall", fit("rows.csv", "--classes", "--rank", "3-1"), "not '3-1'"),
     ("two criteria", fit("rows.csv", "--classes", "--criterion", "aic"), "is --criterion bic"),
-    ("classes of marginals", fit("rows.csv", "--classes", "--method", "marginals"), "likelihood"),
     ("classes saved", fit("rows.csv", "--classes", "--checkpoint", "c"), "--checkpoint does not"),
     ("weighted tables", fit_marginals("pairs.csv", "--weights", "count"), "belong to rows"),
     ("starts of tables", fit_marginals("pairs.csv", "--starts", "3"), "belong to rows"),
@@ -376,12 +362,10 @@ BAD_COMMANDS = [
     ("levels beyond memory", plan(levels=10**12), "rank 2 would take 43.7 TiB"),
     ("a rank beyond memory", plan(rank=10**12), "rank 1,000,000,000,000 would take 43.7 TiB"),
     ("a rank of many digits", plan(rank=10**30), r"rank 10\^30 would take 10\^32 bytes"),
-    ("an order to plan", plan(method="marginals", order=10**20), r"order 10\^20 is larger than"),
     ("bins beyond memory", fit("rows.csv", "--bins", f"age={10**20}"), r"10\^20 bins of 'age'"),
     ("bins as a float", fit("rows.csv", "--bins", "age=1e20"), "whole number or edges .*'1e20'"),
     ("a rank of a fit", fit("rows.csv", "--rank", str(10**12)), "would take 7.28 TiB, more memory"),
     ("a rank of digits", fit("rows.csv", "--rank", str(10**25)), r"rank 10\^25 would take"),
-    ("an order of digits", by_marginals(10**20), r"need 10\^20 variables; there are 3"),
     ("starts of digits", fit("rows.csv", "--starts", str(10**15)), "'--starts'"),
     ("replicates of digits", fit("rows.csv", "--replicates", str(10**15)), "'--replicates'"),
     ("the worst 1e20", worst("1e20"), "'--worst'"),
@@ -398,7 +382,7 @@ BAD_COMMANDS = [
     ("a long name", ask("--of", "n" * 5000), "^.{0,420}$"),
     ("a long level", ask("--of", "age", "--given", "party=" + "n" * 5000), "^.{0,420}$"),
     ("a long path", fit("n" * 5000), "^.{0,420}$"),
-    ("a long option", fit("rows.csv", "--method", "n" * 5000), "^.{0,420}$"),
+    ("a long option", fit("rows.csv", "--criterion", "n" * 5000), "^.{0,420}$"),
     ("a long command", ["n" * 5000], "^.{0,420}$"),
     ("a name of two lines", ask("--of", "a\nb"), r"no variable 'a\\nb'"),
     ("a path of two lines", fit("a\nb.csv"), "cannot read a b.csv"),

@@ -216,12 +216,11 @@ def large(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("method", ["likelihood", "marginals"])
-def test_a_table_larger_than_a_batch_is_fitted_whole(large, tmp_path, inside, method):
-    options = ("--rank", 2, "--bins", "age=4", "--method", method)
+def test_a_table_larger_than_a_batch_is_fitted_whole(large, tmp_path, inside):
+    options = ("--rank", 2, "--bins", "age=4")
     code, _, err = inside("fit", large, "-o", tmp_path / "m", *options)
     assert code == 0, err
-    expected = jp.fit_rows(pl.read_csv(large), 2, objective=method, bins={"age": 4}, random_state=0)
+    expected = jp.fit_rows(pl.read_csv(large), 2, bins={"age": 4}, random_state=0)
     assert read_about(tmp_path / "m")["objective"] == f"{expected.objective:.10g}"
     for one, other in zip(jp.load(tmp_path / "m").factors, expected.pmf.factors, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -246,30 +245,6 @@ def test_a_bad_row_is_named_in_any_batch(large, folder, tmp_path, inside):
     code, _, err = inside("score", folder / "model.safetensors", bad)
     assert code == 2
     assert "'member' holds 'maybe' in row 180000" in err
-
-
-@pytest.mark.parametrize("order", [2, 3])
-def test_the_rank_of_marginals_is_found_for_the_objective_of_a_given_rank(tmp_path, inside, order):
-    """Marginals that few rows observe count for less, whoever chose the rank."""
-    truth = jp.random_pmf(jp.Domain.of_sizes([2] * 5, names=list("abcde")), 2, random_state=0)
-    rows = truth.sample(5000, random_state=0)
-    generator = np.random.default_rng(7)
-    for name, part in zip("abcde", (0.0, 0.1, 0.2, 0.5, 0.6), strict=True):
-        hidden = pl.Series(generator.random(5000) < part)
-        rows = rows.with_columns(pl.when(~hidden).then(name).alias(name))
-    rows.write_csv(tmp_path / "rows.csv")
-    options = ("--method", "marginals", "--order", order)
-
-    def objective(rank):
-        code, _, err = inside(
-            "fit", tmp_path / "rows.csv", "-o", tmp_path / "m", "--rank", rank, *options
-        )
-        assert code == 0, err
-        about = read_about(tmp_path / "m")
-        return about["rank"], float(about["objective"])
-
-    rank, found = objective("auto")
-    assert objective(rank) == (rank, pytest.approx(found, rel=1e-6))
 
 
 class TestMemory:
@@ -335,13 +310,6 @@ class TestMemory:
         code, _, err = inside("fit", data, "-o", tmp_path / "m", f"--memory={text}")
         assert code == 2
         assert "write memory as 500MB, 2GB or 1.5GiB, not" in err
-
-    def test_marginals_that_do_not_fit_are_refused(self, folder, tmp_path, inside, crowded):
-        options = ("-o", tmp_path / "m", "--method", "marginals", "--rank", 2)
-        code, _, err = inside("fit", folder / "survey.csv", *options, *self.OPTIONS)
-        assert code == 2
-        assert "too many for memory 3GB; lower the order" in err
-        assert inside("fit", folder / "survey.csv", *options, "--bins", "age=4")[0] == 0
 
     def test_a_model_that_does_not_fit_is_refused(self, folder, tmp_path, inside):
         options = ("-o", tmp_path / "m", "--rank", 10**7, *self.OPTIONS)
@@ -419,14 +387,6 @@ def test_a_model_remembers_from_which_tables_it_was_learned(three_pairs, tmp_pat
     assert out.startswith("From 3 pairs of 4 variables, rank 2 is not identifiable")
     _, out, _ = inside("identify", model, "--order", 3)
     assert out.startswith("From all triples of 4 variables, rank 2 is locally identifiable")
-
-
-def test_identify_speaks_of_the_order_that_rows_were_counted_by(folder, tmp_path, inside):
-    model = tmp_path / "m.safetensors"
-    options = ("--rank", 2, "--method", "marginals", "--order", 2, "--drop", "age")
-    inside("fit", folder / "survey.csv", "-o", model, *options)
-    _, out, _ = inside("identify", model)
-    assert out.startswith("From all pairs of 3 variables")
 
 
 def test_identify_says_what_an_old_file_does_not(tmp_path, inside):
@@ -886,16 +846,6 @@ def test_the_rank_of_tables_is_found_by_itself(tmp_path, inside):
     found = jp.load(model).marginal(truth.domain.names)
     assert found.rank == 2
     np.testing.assert_allclose(found.table(), truth.table(), atol=1e-9)
-
-
-def test_many_marginals_are_never_formed(inside, tmp_path):
-    truth = jp.random_pmf(jp.Domain.of_sizes([2] * 60), 2, random_state=0)
-    truth.sample(300, random_state=0).write_csv(tmp_path / "rows.csv")
-    model = tmp_path / "model.safetensors"
-    arguments = ["fit", tmp_path / "rows.csv", "-o", model, "--rank", 2, "--method", "marginals"]
-    inside(*arguments, "--max-iter", 3)
-    about = read_about(model)
-    assert about["source"] == "all 34220 marginals of order 3, implicitly from the rows"
 
 
 class TestPlan:

@@ -72,12 +72,6 @@ class TestFit:
         model, found = fitted("--strata", "region", "--only", "a", "--only", "region")
         assert model.domain.names == found.pmf.domain.names == ("a", "region")
 
-    def test_by_least_squares(self, fitted):
-        _, found = fitted(*DROPS, "--method", "marginals", "--order", 2)
-        options = {"objective": jp.Coupled(2), "random_state": 0}
-        expected = jp.fit_rows(TABLE, 2, **options).uncertainty(5, random_state=0)
-        assert_same(found, expected)
-
     def test_of_the_rank_that_a_criterion_chooses(self, fitted):
         model, found = fitted(*DROPS, "--criterion", "bic", "--rank", "1-2", "--groups", "school")
         np.testing.assert_array_equal(model.weights, found.pmf.weights)

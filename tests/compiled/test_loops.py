@@ -48,16 +48,6 @@ def _fetch(rows, row, lanes):
 
 
 @compiled
-def _symmetric(out, row, factors, first, cells, begin, end, lanes, orders):
-    loops.symmetric_row(out, row, factors, first, cells, begin, end, lanes, orders)
-
-
-@compiled
-def _exchange(out, row, old, change, first, cells, begin, end, lanes, orders):
-    loops.exchange_row(out, row, old, change, first, cells, begin, end, lanes, orders)
-
-
-@compiled
 def _add_sparse(out, row, right, first, columns, values, scale, begin, end, lanes):
     loops.add_sparse_row(out, row, right, first, columns, values, scale, begin, end, lanes)
 
@@ -70,8 +60,8 @@ class Problem:
         self.generator = np.random.default_rng(width)
         self.cells = self.generator.integers(0, 9, 20).astype(cell_dtype)
 
-    def numbers(self, rows=10, times=1):
-        return self.generator.random((rows, times * (self.width + 8)))
+    def numbers(self, rows=10):
+        return self.generator.random((rows, self.width + 8))
 
     def both(self, call, *starts):
         """Return what a call leaves in copies of some arrays, in vector registers and plain."""
@@ -171,36 +161,6 @@ def test_loops_over_whole_rows(width):
         np.testing.assert_array_equal(np.delete(sums, 3, axis=0), LANES)
 
 
-@pytest.mark.parametrize("width", [12])
-@pytest.mark.parametrize("order", [1, 2, 4])
-def test_symmetric_row(width, order):
-    problem = Problem(width)
-    factors, orders = problem.numbers(), (0,) * order
-    problem.assert_same(
-        lambda out, lanes: _symmetric(out, 1, factors, 4, problem.cells, 2, 9, lanes, orders),
-        problem.numbers(3, order),
-    )
-
-
-@pytest.mark.parametrize("width", [12])
-@pytest.mark.parametrize("order", [1, 2, 4])
-def test_exchange_row(width, order):
-    """Exchanged numbers leave what the new numbers give from the start."""
-    problem = Problem(width)
-    old, new, orders = problem.numbers(), problem.numbers(), (0,) * order
-    problem.cells = np.arange(9, dtype=np.uint16)
-    rows = problem.numbers(3, order)
-    _symmetric(rows, 1, old, 4, problem.cells, 2, 9, lanes_of(width), orders)
-
-    def call(out, lanes):
-        _exchange(out, 1, old, new - old, 4, problem.cells, 2, 9, lanes, orders)
-
-    problem.assert_same(call, rows)
-    expected = rows.copy()
-    _symmetric(expected, 1, new, 4, problem.cells, 2, 9, lanes_of(width), orders)
-    np.testing.assert_allclose(problem.both(call, rows)[0][0], expected, rtol=1e-10)
-
-
 @pytest.mark.parametrize(("width", "dtype"), [(4, np.float64), (32, np.uint8)])
 def test_add_sparse_row(width, dtype):
     problem = Problem(width)
@@ -239,7 +199,7 @@ class TestChoice:
         [
             ("", False),
             ("import os; os.environ['JOINTPMF_PLAIN'] = '1'", True),
-            ("from jointpmf.compiled import vectors; del vectors.exchange_row", True),
+            ("from jointpmf.compiled import vectors; del vectors.add_sparse_row", True),
             ("import sys; sys.modules['jointpmf.compiled.vectors'] = None", True),
         ],
     )

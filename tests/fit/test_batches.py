@@ -261,28 +261,6 @@ class TestReadOnce:
             fit_small(iter(split(late)), domain=TRUTH.domain)
 
 
-class TestCounted:
-    @pytest.mark.parametrize("given", [split, lambda rows: iter(split(rows))])
-    def test_counts_are_exactly_those_of_all_rows(self, given):
-        solution = fit(given(ROWS), objective=jp.Coupled(order=2), domain=TRUTH.domain, tol=1e-10)
-        counted = jp.MarginalSet.from_table(ROWS, 2, domain=TRUTH.domain)
-        for mine, at_once in zip(solution.marginals, counted, strict=True):
-            assert np.array_equal(mine.table, at_once.table)
-            assert mine.n_obs == at_once.n_obs
-        other = jp.fit_marginals(counted, 2, weighting="counts", random_state=0)
-        assert same(solution.pmf, other.pmf)
-
-    def test_the_source_is_said(self):
-        solution = fit(split(ROWS), objective=jp.Coupled(order=2))
-        assert str(solution.source) == "10 marginals counted over the rows"
-        assert solution.source.n_rows == len(ROWS)
-
-    def test_too_many_are_refused(self):
-        domain = jp.Domain.of_sizes([4] * 200)
-        with pytest.raises(jp.JointPMFError, match="too many to count"):
-            fit([np.zeros((5, 200), int)], objective="marginals", domain=domain)
-
-
 class TestLevels:
     def test_batches_may_lack_columns_and_have_them_in_any_order(self):
         whole = pl.DataFrame(ROWS, [f"x{n}" for n in range(5)], orient="row").with_columns(

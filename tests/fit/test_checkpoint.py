@@ -97,7 +97,6 @@ FITS = {
     "validation by cells": rows_fit(start="rows", validation=HIDDEN, scoring="error"),
     "several starts": rows_fit(n_starts=3, start="random"),
     "an average": rows_fit(n_average=3, validation=0.2, smoothing=0.5),
-    "counted triples": rows_fit(objective="marginals"),
     "marginals": marginals_fit(),
     "marginals, random start": marginals_fit(start="random"),
     "marginals, given start": marginals_fit(start=jp.random_pmf(DOMAIN, 4, 5)),
@@ -110,15 +109,9 @@ FITS = {
     "rank by the marginals": marginals_fit("auto", FEW_TRIPLES, loss="squares"),
     "marginals by squares": marginals_fit(loss="squares"),
     "rank by tables of other people": marginals_fit("auto", FEW_TRIPLES),
-    "implicit marginals": rows_fit(objective=jp.Coupled(is_implicit=True), max_iter=20),
-    "implicit marginals, validation": rows_fit(
-        objective=jp.Coupled(is_implicit=True), validation=0.2, max_iter=20
-    ),
-    "rank by counted triples": rows_fit("auto", objective="marginals"),
     "rank by rows": rows_fit("auto", kinds=Kinds(ranks=(1, 2)), n_average=2, max_iter=20),
     "rank by cells": rows_fit("auto", validation=HIDDEN, kinds=FEW_KINDS, n_average=2, max_iter=20),
     "batches": rows_fit(source=lambda: np.array_split(ROWS, 3), effort=SMALL),
-    "counted batches": rows_fit(source=lambda: np.array_split(ROWS, 3), objective="marginals"),
     "a callable": rows_fit(source=lambda: lambda: iter(np.array_split(ROWS, 3)), effort=SMALL),
     "rows that come once": rows_fit(
         source=lambda: iter(np.array_split(ROWS, 3)), effort=Effort(most_starts=2, patience=2)
@@ -132,10 +125,7 @@ LONG = ("rows", "several starts", "marginals", "aoadmm", "newton")
 @cache
 def undisturbed(name):
     """Return a fit that nothing ends."""
-    if "implicit" not in name:
-        return FITS[name]()
-    with tempfile.TemporaryDirectory() as folder:  # saved, because sums are then made afresh
-        return FITS[name](checkpoint=every(1000, folder))
+    return FITS[name]()
 
 
 class Crash(Exception):
@@ -412,7 +402,6 @@ class TestAnotherFit:
             ({"domain": renamed(DOMAIN)}, "table: not the same"),
             ({"validation": jp.HiddenCells(0.2)}, r"validation\.kind: None, not 'HiddenCells'; "),
             ({"validation": misfit}, "validation: None, not True"),
-            ({"objective": jp.Coupled()}, "objective.kind: 'Likelihood', not 'Coupled'"),
             ({"max_iter": 9, "tol": 1.0}, "max_iter: 60, not 9; tol: 1e-10, not 1"),
         ],
     )
@@ -440,6 +429,9 @@ class TestAnotherFit:
     )
     def test_other_options_of_marginals(self, of_marginals, options, message):
         assert_refused(FITS["marginals"], of_marginals, message, **options)
+
+    def test_a_fit_to_marginals(self, used):
+        assert_refused(FITS["marginals"], used, r"\(fit: 'rows', not 'marginals'\)")
 
     def test_other_rows_that_judge_marginals(self, tmp_path):
         FITS["marginals"](checkpoint=tmp_path, validation=ROWS[:50])
@@ -757,10 +749,9 @@ def table(tmp_path_factory):
     "options",
     [
         ["--rank", "8", "--max-iter", "60", "--tol", "0"],
-        ["--rank", "6", "--method", "marginals", "--max-iter", "50", "--tol", "0"],
         [],
     ],
-    ids=["likelihood", "marginals", "rank auto"],
+    ids=["rank 8", "rank auto"],
 )
 def test_the_command_that_was_killed_writes_the_same_file(table, tmp_path, options):
     def words(model, *more):

@@ -86,13 +86,6 @@ class TestPaths:
             options = {"rank": "auto", "validation": validation, "kinds": kinds, "n_average": 2}
             assert_same_bits(fit(path, **options).pmf, fit(TABLE, **options).pmf)
 
-    @pytest.mark.parametrize("rank", [2, "auto"])
-    def test_marginals_are_counted_as_rows_are_read(self, path, rank):
-        options = {"objective": jp.Coupled(order=2), "rank": rank, "max_iter": 100}
-        found, expected = fit(path, **options), fit(TABLE, **options)
-        assert_same_bits(found.pmf, expected.pmf)
-        assert found.source == expected.source
-
     @pytest.mark.parametrize(
         ("options", "sentence"),
         [
@@ -191,11 +184,7 @@ def weighted(tmp_path):
 class TestWeights:
     """A column of a file says what each row counts for."""
 
-    @pytest.mark.parametrize(
-        "options",
-        [{}, {"rank": "auto"}, {"objective": jp.Coupled(order=2), "max_iter": 100}],
-        ids=["likelihood", "auto", "marginals"],
-    )
+    @pytest.mark.parametrize("options", [{}, {"rank": "auto"}], ids=["given", "auto"])
     def test_they_are_the_sample_weight_of_the_table(self, weighted, options):
         if options.get("rank") == "auto":
             options |= {"kinds": Kinds(ranks=(1, 2)), "n_average": 2}
@@ -216,17 +205,11 @@ class TestWeights:
             table[200 * k : 200 * (k + 1)].write_parquet(one)
         several = replace(source, paths=paths)
         assert_same_bits(fit(several).pmf, fit(TABLE, sample_weight=WEIGHTS).pmf)
-        pairs = {"objective": jp.Coupled(order=2), "max_iter": 100}
-        assert fit(several, **pairs).objective == pytest.approx(
-            fit(source, **pairs).objective, rel=1e-12
-        )
 
-    @pytest.mark.parametrize("order", [None, 2])
-    def test_whole_ones_are_rows_that_repeat(self, weighted, tmp_path, order):
-        options = {"objective": jp.Coupled(order=order)} if order else FINE
+    def test_whole_ones_are_rows_that_repeat(self, weighted, tmp_path):
         REPEATED.write_csv(tmp_path / "repeated.csv")
-        found = fit(weighted(COUNTS), **options)
-        expected = fit(tmp_path / "repeated.csv", **options)
+        found = fit(weighted(COUNTS), **FINE)
+        expected = fit(tmp_path / "repeated.csv", **FINE)
         assert found.objective == pytest.approx(expected.objective, rel=1e-12)
         np.testing.assert_allclose(found.pmf.weights, expected.pmf.weights, atol=1e-12)
 
@@ -237,13 +220,6 @@ class TestWeights:
         assert found.start.in_steps
         assert found.objective == pytest.approx(best.objective, abs=1e-8)
         assert found.source == best.source
-
-    @pytest.mark.usefixtures("small_room")
-    def test_implicit_marginals_of_rows_on_disk(self, weighted):
-        options = {"objective": jp.Coupled(order=2, is_implicit=None), "max_iter": 100}
-        found = fit(weighted(WEIGHTS), **options)
-        expected = fit(TABLE, sample_weight=WEIGHTS, **options)
-        assert found.objective == pytest.approx(expected.objective, rel=1e-12)
 
     @pytest.mark.usefixtures("small_room")
     def test_a_sample_for_the_rank_is_drawn_by_weight(self, weighted):
@@ -320,10 +296,9 @@ class TestWeights:
             fit(jp.Files(path, weights="w"))
 
     @pytest.mark.parametrize("rank", [2, "auto"])
-    @pytest.mark.parametrize("objective", ["likelihood", jp.Coupled(order=2)])
-    def test_all_zero(self, weighted, rank, objective):
+    def test_all_zero(self, weighted, rank):
         with pytest.raises(jp.JointPMFError, match="the weights in column 'w' are all zero"):
-            jp.fit_rows(weighted(np.zeros(600)), rank, objective=objective)
+            jp.fit_rows(weighted(np.zeros(600)), rank)
 
     def test_a_column_that_cannot_be_the_weights(self, weighted):
         source = weighted(WEIGHTS)

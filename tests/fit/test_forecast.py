@@ -1,6 +1,5 @@
-"""What a fit will cost: the plan against real fits, and that it follows the library's choices."""
+"""What a fit will cost: the plan against real fits."""
 
-import logging
 import tracemalloc
 from functools import partial
 
@@ -20,23 +19,13 @@ def random_rows(n_variables, levels, rank, n_rows):
     return jp.Codes(model.domain, model.sample(n_rows, random_state=0, backend="codes"))
 
 
-@pytest.mark.parametrize(
-    ("size", "objective", "max_iter"),
-    [
-        ((20_000, 10, 4, 3), jp.Likelihood(), 2),
-        ((200_000, 5, 3, 3), jp.Likelihood(), 2),
-        ((100_000, 12, 5, 3), jp.Coupled(3), 5),
-        ((3000, 40, 4, 3), jp.Coupled(2), 3),
-        ((5000, 10, 8, 3), jp.Coupled(4), 5),
-    ],
-)
-def test_as_much_memory_as_planned(size, objective, max_iter):
+@pytest.mark.parametrize("size", [(20_000, 10, 4, 3), (200_000, 5, 3, 3)])
+def test_as_much_memory_as_planned(size):
     n_rows, n_variables, levels, rank = size
     codes = random_rows(n_variables, levels, rank, n_rows)
-    fit = partial(jp.fit_rows, rank=rank, objective=objective, max_iter=max_iter, random_state=0)
+    fit = partial(jp.fit_rows, rank=rank, max_iter=2, random_state=0)
     fit(codes)  # all is compiled and imported by now, on the very path that is measured
-    method = "likelihood" if isinstance(objective, jp.Likelihood) else "marginals"
-    plan = jp.plan(*size, method=method, order=getattr(objective, "order", 3))
+    plan = jp.plan(*size)
     tracemalloc.start()
     try:
         fit(codes)
@@ -49,45 +38,23 @@ def test_as_much_memory_as_planned(size, objective, max_iter):
 @pytest.mark.parametrize("size", [(6, 3, 2, 50_000), (30, 4, 2, 3000)])
 def test_rows_that_repeat_are_passed_once(size):
     codes = random_rows(*size)
-    assert forecast._likelihood(size[2], codes)[-1] == len(np.unique(codes.array, axis=0))
+    assert forecast._trial(size[2], codes)[-1] == len(np.unique(codes.array, axis=0))
 
 
-@pytest.mark.parametrize("method", ["likelihood", "marginals"])
 @pytest.mark.parametrize(
     "size", [(1, 3, 1, 1), (1, 3, 2, 4), (7, 3, 1, 2), (10, 3, 40, 2), (10**12, 10, 3, 2)]
 )
-def test_edges(size, method):
-    plan = jp.plan(*size, method=method)
+def test_edges(size):
+    plan = jp.plan(*size)
     assert 0 <= plan.start_seconds <= plan.seconds < np.inf
     assert 0 < plan.code_bytes < plan.memory < np.inf
 
 
-def test_likelihood():
+def test_an_iteration_is_two_passes():
     plan = jp.plan(**SMALL, n_iter=7)
     assert plan.passes == 14
     assert plan.code_bytes == 12_000
     assert plan.seconds == pytest.approx(plan.start_seconds + 14 * plan.seconds_per_pass)
-    assert plan.how == "maximum likelihood by EM"
-
-
-def test_few_variables_are_counted():
-    plan = jp.plan(**SMALL, method="marginals")
-    assert plan.how == "marginals of order 3, counted in one pass over the rows, from 2 starts"
-    assert plan.passes == 200
-
-
-def test_many_variables_are_not():
-    plan = jp.plan(1000, 10, 8, 3, method="marginals", order=4, n_iter=10)
-    assert plan.how == "marginals of order 4, implicitly from the rows"
-    assert plan.passes == 20
-    assert plan.memory > plan.code_bytes + 1000 * 3 * 3 * 8
-
-
-def test_what_is_said_of_small_tables_is_not_told(caplog):
-    caplog.set_level(logging.INFO, "jointpmf")
-    jp.plan(**SMALL, method="marginals", order=2)
-    assert "identifiable" not in caplog.text
-    assert logging.getLogger("jointpmf").level == logging.INFO
 
 
 def test_it_leaves_the_tracing_of_memory_as_it_was():
@@ -102,10 +69,9 @@ def test_it_leaves_the_tracing_of_memory_as_it_was():
 
 
 def test_its_text_is_for_people():
-    plan = Plan("a table", "EM", 100, 200, 1.5e9, 1e9, 0.5, 90.0, 200.0)
+    plan = Plan("a table", 100, 200, 1.5e9, 1e9, 0.5, 90.0, 200.0)
     assert str(plan).splitlines() == [
         "a table",
-        "  way      EM",
         "  passes   200 for 100 iterations",
         "  memory   1.5GB, of which codes 1GB",
         "  time     0.5 s a pass, 3.3 min in all on this machine,",
@@ -121,9 +87,6 @@ def test_its_text_is_for_people():
         ({"levels": -1}, "levels"),
         ({"rank": 0}, "rank"),
         ({"n_iter": -1}, "n_iter"),
-        ({"method": "magic"}, "method"),
-        ({"method": "marginals", "order": 1}, "order"),
-        ({"method": "marginals", "order": 7}, "order 7 is larger than the 6 variables"),
     ],
 )
 def test_bad_input(bad, sentence):

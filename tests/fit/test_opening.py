@@ -45,19 +45,18 @@ class TestKept:
     def test_in_memory_while_there_is_room(self):
         asked = []
 
-        def can_hold(n_rows, has_holes):
-            asked.append((n_rows, has_holes))
+        def can_hold(n_rows):
+            asked.append(n_rows)
             return True
 
         with kept(batches(), can_hold) as source:
             assert isinstance(source, Table)
             np.testing.assert_array_equal(source.codes.array, rows().array)
-        assert [n for n, _ in asked] == [100, 200, 300, 400, 500, 600]
-        assert asked[-1][1]
+        assert asked == [100, 200, 300, 400, 500, 600]
 
     def test_on_disk_from_when_there_is_none(self, caplog):
         caplog.set_level(logging.INFO, "jointpmf")
-        with kept(batches(), lambda n_rows, _: n_rows <= 350, block_bytes=2000) as source:
+        with kept(batches(), lambda n_rows: n_rows <= 350, block_bytes=2000) as source:
             assert isinstance(source, SpooledRows)
             assert source.total == 600
             assert source.spool.n_parts > 1

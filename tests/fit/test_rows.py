@@ -253,28 +253,6 @@ class TestInputs:
         np.testing.assert_allclose(pmf.factors[1][:, 0], [2 / 3, 1 / 3])
 
 
-class TestCoupled:
-    def test_it_is_fit_marginals_on_the_counted_marginals(self):
-        weights = np.random.default_rng(0).random(len(ROWS))
-        options = {"max_iter": 50, "tol": 1e-9, "random_state": 3}
-        marginals = jp.MarginalSet.from_table(ROWS, 2, weights, domain=DOMAIN)
-        expected = jp.fit_marginals(marginals, 3, weighting="counts", **options)
-        found = fit(objective=jp.Coupled(order=2), sample_weight=weights, **options)
-        assert_same_bits(found.pmf, expected.pmf)
-        assert found.objective == expected.objective
-
-    def test_the_default_is_triples(self):
-        assert {len(m.names) for m in fit(objective="marginals", max_iter=3).marginals} == {3}
-
-    def test_the_start_and_the_callback_are_passed_on(self):
-        seen = []
-        start = jp.random_pmf(DOMAIN, 3, 0)
-        options = {"objective": "marginals", "start": start, "tol": 0}
-        fit(callback=lambda step, _: seen.append(step.iteration), max_iter=2, **options)
-        assert seen == [1, 2]
-        assert jp.factor_error(start, fit(max_iter=0, **options).pmf) < 1e-15
-
-
 class TestLoop:
     def test_the_budget_is_kept_and_said(self):
         solution = fit(max_iter=7, tol=0)

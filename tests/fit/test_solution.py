@@ -29,11 +29,6 @@ def test_where_a_fit_began(start, sentence):
         (FittedTo("rows", n_rows=300), "300 rows"),
         (FittedTo("rows", n_rows=9000, n_sampled=100), "a sample of 100 of 9000 rows"),
         (FittedTo("marginals", n_marginals=4), "4 marginals"),
-        (FittedTo("counted", n_rows=9, n_marginals=4), "4 marginals counted over the rows"),
-        (
-            FittedTo("implicit", n_rows=9, n_marginals=84, order=3),
-            "all 84 marginals of order 3, implicitly from the rows",
-        ),
     ],
 )
 def test_what_was_fitted(source, sentence):
@@ -51,12 +46,9 @@ def test_every_fit_says_what_was_fitted_and_how():
     assert searched.source == FittedTo("rows", n_rows=60)
     assert searched.settings.smoothing in (0.1, 1.0)
     assert searched.n_averaged > 1
-    coupled = jp.fit_rows(rows, 2, objective=jp.Coupled(order=2), random_state=0)
-    assert coupled.source == FittedTo("counted", n_rows=60, n_marginals=6, order=2)
-    assert coupled.settings == jp.Coupled(order=2)
     given = jp.fit_marginals(counted, 2, loss="squares", random_state=0)
     assert given.source == FittedTo("marginals", n_marginals=6, loss="squares")
-    assert given.settings == jp.Coupled(order=2)
+    assert given.settings is None
     batches = jp.fit_rows([rows[:30], rows[30:]], 2, random_state=0)
     assert batches.source == FittedTo("rows", n_rows=60)
     once = jp.fit_rows(iter([rows[:30], rows[30:]]), 2, domain=by_rows.pmf.domain, random_state=0)

@@ -30,7 +30,9 @@ FITS = {
     "average": lambda: fit(validation=0.2, n_average=2, **SHORT),
     "traits": lambda: fit(rank=16, traits=Traits(2), validation=0.2, **SHORT),
     "batches": lambda: fit([FRAME[:200], FRAME[200:]], domain=None, effort=MANY, **SHORT),
-    "pairs of rows": lambda: fit(objective=jp.Coupled(2), **SHORT),
+    "pairs by squares": lambda: jp.fit_marginals(
+        COUNTS, 3, loss="squares", random_state=0, **SHORT
+    ),
     "exact tables": lambda: jp.fit_marginals(EXACT, 2, random_state=0, **SHORT),
     "any rank of tables": lambda: jp.fit_marginals(EXACT, random_state=0, **SHORT),
     "counts": lambda: jp.fit_marginals(

@@ -34,7 +34,7 @@ VALUES = ["", "0", "1", "2", "-1", "1e20", "nan", "auto", "sex", "vote", "sex=f"
 VALUES += ["=", "sex=", "age=2", "mode", "missing", "0.9", "x" * 50, "\x1b", "rows.csv", "-", "%"]
 OPTIONS = {
     "fit": [
-        *("--rank", "--classes", "--method", "--marginals", "--order", "--bins", "--levels"),
+        *("--rank", "--classes", "--marginals", "--bins", "--levels"),
         *("--only", "--drop", "--weights", "--missing", "--smoothing", "--seed", "--json"),
         *("--memory", "--traits", "--starts", "--tol", "--criterion", "--checkpoint"),
     ],
@@ -45,7 +45,7 @@ OPTIONS = {
     "score": ["--worst", "-o", "--unknown", "--missing", "--json"],
     "classes": ["-o", "--keep", "--weights", "--unknown", "--json"],
     "check": ["--missing", "--json"],
-    "plan": ["--rows", "--variables", "--levels", "--rank", "--method", "--order", "--json"],
+    "plan": ["--rows", "--variables", "--levels", "--rank", "--json"],
     "identify": ["--sizes", "--order", "--rank", "--json"],
 }
 NEEDED = {

@@ -32,7 +32,7 @@ FITS = {
     "hidden cells": lambda: fit_rows(
         jp.Codes(DOMAIN, ROWS), validation=jp.HiddenCells(0.1), **FEW, **OPTIONS
     ),
-    "pairs of rows": lambda: fit(objective=jp.Coupled(2), max_iter=30),
+    "pairs by squares": lambda: jp.fit_marginals(COUNTS, 3, loss="squares", **OPTIONS),
     "exact tables": lambda: jp.fit_marginals(EXACT, random_state=0),
     "counts": lambda: jp.fit_marginals(COUNTS, 2, **OPTIONS),
 }

@@ -95,17 +95,6 @@ class TestRows:
         wanted = np.sqrt((residual**2).sum(axis=0)) / weights.sum()
         assert np.allclose(frame["se"], wanted, rtol=0.15)
 
-    def test_least_squares_on_counted_triples(self):
-        found = jp.fit_rows(CODES, rank=2, objective="marginals", random_state=0)
-        sure = found.uncertainty(60, random_state=0)
-        frame = sure.marginal(["x0"])
-        assert np.allclose(frame["se"], textbook(frame["estimate"].to_numpy()), rtol=0.5)
-
-    def test_least_squares_without_counting(self):
-        objective = jp.Coupled(order=2, is_implicit=True)
-        found = jp.fit_rows(CODES, rank=2, objective=objective, random_state=0)
-        assert len(found.uncertainty(3, random_state=0)) == 3
-
     @pytest.mark.parametrize("search", [{"n_average": 3}, {"n_average": 9}])
     def test_averages(self, search):
         found = jp.fit_rows(CODES, rank=2, search=jp.Search(**search), random_state=0)
@@ -173,11 +162,6 @@ class TestElsewhere:
         with pytest.raises(jp.JointPMFError, match="give them as data="):
             copy.uncertainty(3)
         assert len(copy.uncertainty(3, data=CODES)) == 3
-
-    def test_a_pickled_fit_to_counted_marginals_needs_its_rows_too(self):
-        found = jp.fit_rows(CODES, 2, objective=jp.Coupled(2), random_state=0)
-        with pytest.raises(jp.JointPMFError, match="give them as data="):
-            pickle.loads(pickle.dumps(found)).uncertainty(3)
 
     def test_fits_of_choose_rank(self):
         curve = jp.choose_rank(CODES, [1, 2], random_state=0)
@@ -414,10 +398,9 @@ class TestBadInput:
         with pytest.raises(jp.JointPMFError, match="some cells or weights differ"):
             solution.uncertainty(3, data=jp.Codes(TRUTH.domain, ROWS))
         assert len(solution.uncertainty(3, data=jp.Codes(TRUTH.domain, HOLES[::-1]))) == 3
-        for options in ({}, {"rank": 2, "objective": "marginals"}):
-            other = jp.fit_rows(jp.Codes(TRUTH.domain, ROWS[:100]), random_state=0, **options)
-            with pytest.raises(jp.JointPMFError, match="some cells or weights differ"):
-                other.uncertainty(3, data=jp.Codes(TRUTH.domain, ROWS[100:200]))
+        other = jp.fit_rows(jp.Codes(TRUTH.domain, ROWS[:100]), random_state=0)
+        with pytest.raises(jp.JointPMFError, match="some cells or weights differ"):
+            other.uncertainty(3, data=jp.Codes(TRUTH.domain, ROWS[100:200]))
         tables = jp.fit_marginals(TRUTH.marginals(order=2), rank=1, random_state=0)
         with pytest.raises(jp.JointPMFError, match="this one is to tables"):
             tables.uncertainty(3, data=CODES)

@@ -55,14 +55,6 @@ def test_weights_that_are_no_counts_tell_tables_apart():
     assert len({*digests, *huge}) == 4
 
 
-def test_marginals_are_counted_exactly():
-    codes = holey()
-    found = PartedRows(InMemory(codes, 3)).marginals(3)
-    for one, other in zip(found, jp.MarginalSet.from_table(codes, 3), strict=True):
-        assert one.n_obs == other.n_obs
-        np.testing.assert_array_equal(np.asarray(one.table), np.asarray(other.table))
-
-
 class TestSample:
     def test_holds_rows_of_the_table(self):
         codes = holey(400)

@@ -84,13 +84,6 @@ class TestContract:
         shares = np.concatenate([count / count.sum() for count in counts])
         np.testing.assert_allclose(source.marginal, shares, rtol=1e-14)
 
-    @pytest.mark.parametrize("order", [1, 2])
-    def test_marginals_are_counted_exactly(self, source, order):
-        expected = jp.MarginalSet.from_table(CODES, order)
-        for one, other in zip(source.marginals(order), expected, strict=True):
-            assert (one.names, one.n_obs) == (other.names, other.n_obs)
-            np.testing.assert_array_equal(np.asarray(one.table), np.asarray(other.table))
-
     def test_expectation(self, source):
         expectation = source.expectation(3)
         stack = expectation.stack(Point.of_pmf(START))
@@ -151,8 +144,6 @@ class TestTable:
         parted = PartedRows(InMemory(CODES, 3, weights))
         for name in ("total", "counts", "marginal"):
             np.testing.assert_allclose(getattr(table, name), getattr(parted, name), rtol=1e-12)
-        for one, other in zip(table.marginals(2), parted.marginals(2), strict=True):
-            np.testing.assert_allclose(np.asarray(one.table), np.asarray(other.table), rtol=1e-12)
 
     @pytest.mark.parametrize("which", [np.arange(1500) % 3 == 0, np.arange(0, 1500, 3)])
     def test_some_rows_can_be_taken_by_a_mask_or_by_position(self, which):

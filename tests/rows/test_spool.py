@@ -8,7 +8,7 @@ import pytest
 import jointpmf as jp
 from jointpmf.point import Point
 from jointpmf.rows.expectation import Stacks
-from jointpmf.rows.parts import CountLevels, CountSubsets, Expect, Part
+from jointpmf.rows.parts import CountLevels, Expect, Part
 from jointpmf.rows.spool import Spool
 from jointpmf.rows.table import Rows
 
@@ -68,9 +68,6 @@ def test_sums_over_blocks_are_those_over_all_rows(own):
         levels, wanted = made.total(CountLevels()), CountLevels()(whole)
         assert np.array_equal(levels.counts, wanted.counts)
         assert levels.weight == wanted.weight
-        triples = CountSubsets([(0, 1, 2), (1, 3, 4)])
-        for mine, other in zip(made.total(triples).tables, triples(whole).tables, strict=True):
-            assert np.array_equal(np.asarray(mine), np.asarray(other))
         expected, other = made.total(Expect(stack, 2)), Expect(stack, 2)(whole)
         assert np.allclose(expected.counts, other.counts, rtol=1e-12)
         assert expected.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-12)

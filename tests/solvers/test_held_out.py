@@ -365,7 +365,7 @@ class TestAnswers:
 class Script:
     """A solver whose objectives are written down; the point says which iteration it is."""
 
-    floor, resolution = -np.inf, 0.0
+    floor = -np.inf
 
     def __init__(self, objectives, relative=False):
         self.domain = jp.Domain.of_sizes([2])

@@ -184,7 +184,6 @@ CALLS = [
         count=1,
         waves=0,
     ),
-    call("Coupled", used(jp.Coupled, lambda made: fit_once(objective=made)), order=2),
     call("Search", used(jp.Search, lambda made: fit_once(search=made)), start="random"),
     call("Search of several", used(jp.Search, lambda made: fit_once(2, search=made)), n_starts=2),
     call("HiddenCells", used(jp.HiddenCells, lambda made: fit_once(validation=made)), cells=0.3),
@@ -198,11 +197,6 @@ CALLS = [
         **{"source": ROWS, "rank": 2, "domain": DOMAIN, "search": RANDOM} | QUICK,
     ),
     call("fit_rows of codes", jp.fit_rows, **{"source": CODES, "rank": 1} | QUICK),
-    call(
-        "fit_rows by tables",
-        jp.fit_rows,
-        **{"source": CODES, "rank": 1, "objective": jp.Coupled(2), "search": RANDOM} | QUICK,
-    ),
     call(
         "fit_marginals",
         jp.fit_marginals,

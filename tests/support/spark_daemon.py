@@ -19,7 +19,6 @@ def load_what_is_compiled():
     piece = Piece(0, table, table.column_names)
     domain = FindLevels()(piece).domain()
     rows = PartedRows(OnePart(MakePart(domain)(piece)))
-    rows.marginals(2)
     rows.sample(2, seed=0)
     expectation = rows.expectation(2)
     expectation.counts(expectation.stack(Point.of_pmf(jp.random_pmf(domain, 2, 0))))

@@ -44,7 +44,7 @@ class Fitted(NamedTuple):
 def fit_table(
     path: str,
     rank: int | str,
-    objective: jp.Likelihood | jp.Coupled,
+    objective: jp.Likelihood,
     search: jp.Search,
     columns: Columns,
     limits: Limits,
@@ -58,8 +58,7 @@ def fit_table(
         options = _options(limits, watch)
         return jp.fit_rows(reading, rank, objective=objective, search=search, **options)
 
-    method = "marginals" if isinstance(objective, jp.Coupled) else "likelihood"
-    return _fitted(fit, method, limits.seed)
+    return _fitted(fit, "likelihood", limits.seed)
 
 
 def fit_by_criterion(
@@ -122,8 +121,8 @@ def _opened(
 def _in_memory(reading: FileReading, room: Room) -> Iterator[Table]:
     """Give the rows of a file in memory, or raise if there is no room for them."""
 
-    def can_hold(n_rows: int, has_holes: bool) -> bool:
-        if n_rows > room.n_rows(reading.domain, jp.Likelihood(), 1, has_holes):
+    def can_hold(n_rows: int) -> bool:
+        if n_rows > room.n_rows(reading.domain):
             raise JointPMFError(
                 f"the rows of {reading.table.name} are too many for {room}, and --criterion needs "
                 "all of them there: give a --rank"

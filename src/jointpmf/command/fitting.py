@@ -17,7 +17,6 @@ from jointpmf.command.options import (
     MOST,
     TABLES,
     Json,
-    Method,
     Missing,
     Seed,
     Weights,
@@ -244,7 +243,6 @@ def fit(
         ),
     ],
     components: Components,
-    method: Method = "likelihood",
     marginals: Annotated[
         bool,
         typer.Option(
@@ -253,9 +251,6 @@ def fit(
             "count or probability, or wide ones; spreadsheets too. Or one tables.toml lists them.",
         ),
     ] = False,
-    order: Annotated[
-        int, typer.Option(help="Variables in each marginal, for --method marginals.", min=1)
-    ] = 3,
     columns: Columns,
     smoothing: Annotated[
         float | None,
@@ -279,23 +274,22 @@ def fit(
     """
     from jointpmf.command.fit import fit_by_criterion, fit_published, fit_table
     from jointpmf.command.replicating import Replicating, check_sample
-    from jointpmf.fit.settings import Coupled, Likelihood, Search
+    from jointpmf.fit.settings import Likelihood, Search
 
     check_place(output, limits.checkpoint)
     check_replaces_nothing(output, "model", {"data": data})
     check_sample(sample, output, data)
-    check_choice(method, "method", ("likelihood", "marginals"))
     criterion, is_published = components.chosen_by, marginals or _is_list(data)
     if is_published and _for_rows(components, columns, sample, limits):
         raise JointPMFError(
             "--bins, --levels, --only, --drop, --weights, --groups, --strata, --criterion, "
             "--starts, --traits and --memory belong to rows, not to --marginals"
         )
-    _check_together(components, method, smoothing, limits)
+    _check_together(components, limits)
     ranks, rank = components.asked()
     objective = Likelihood(smoothing, traits=components.traits)
     search = Search(n_starts=components.starts)
-    is_hinted = components.rank is None and method == "likelihood" and not is_published
+    is_hinted = components.rank is None and not is_published
     with ExitStack() as held:
         replicating = Replicating(sample, limits.seed, held)
         of_rows = (search, columns, limits, replicating)
@@ -304,8 +298,7 @@ def fit(
         elif criterion is not None:
             fitted = fit_by_criterion(_one_table(data), criterion, ranks, objective, *of_rows)
         else:
-            learned = objective if method == "likelihood" else Coupled(order)
-            fitted = fit_table(_one_table(data), rank, learned, *of_rows)
+            fitted = fit_table(_one_table(data), rank, objective, *of_rows)
         with uninterrupted():
             put_model(output, fitted.solution.pmf, fitted.about)
             if not as_json:
@@ -326,24 +319,16 @@ def _for_rows(components: Components, columns: Columns, sample: Sample, limits: 
     return any(asked) or any(more) or any((components.starts, components.traits))
 
 
-def _check_together(
-    components: Components, method: str, smoothing: float | None, limits: Limits
-) -> None:
+def _check_together(components: Components, limits: Limits) -> None:
     """Raise if options contradict each other."""
-    by_marginals, criterion = method == "marginals", components.chosen_by
-    if smoothing is not None and by_marginals:
-        raise JointPMFError("--smoothing belongs to --method likelihood")
-    if components.traits and (by_marginals or criterion):
-        raise JointPMFError("--traits belongs to --method likelihood and a given --rank")
-    if criterion and by_marginals:
-        raise JointPMFError("--criterion belongs to --method likelihood")
+    criterion = components.chosen_by
+    if components.traits and criterion:
+        raise JointPMFError("--traits needs a given --rank")
     if criterion and limits.checkpoint:
         raise JointPMFError("--checkpoint does not apply to --criterion: leave it out")
     is_given = criterion is not None or components.rank not in (None, "auto")
-    if components.starts and (by_marginals or not is_given):
-        raise JointPMFError(
-            "--starts belongs to --method likelihood, and to a given --rank or a --criterion"
-        )
+    if components.starts and not is_given:
+        raise JointPMFError("--starts needs a given --rank or a --criterion")
 
 
 def _is_list(data: Sequence[str]) -> bool:

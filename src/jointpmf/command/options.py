@@ -55,13 +55,6 @@ Unknown = Annotated[
         metavar="error|missing", help="What to do with levels that the model does not know."
     ),
 ]
-Method = Annotated[
-    str,
-    typer.Option(
-        metavar="likelihood|marginals",
-        help="Maximum likelihood, or least squares on all marginals of an order.",
-    ),
-]
 Output = Annotated[
     str,
     typer.Option(

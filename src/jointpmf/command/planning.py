@@ -11,7 +11,7 @@ from rich.text import Text
 
 from jointpmf.command.console import console, print_json
 from jointpmf.command.models import read_model
-from jointpmf.command.options import Json, Method
+from jointpmf.command.options import Json
 from jointpmf.errors import JointPMFError
 
 if TYPE_CHECKING:
@@ -23,10 +23,6 @@ def plan(
     variables: Annotated[int, typer.Option(help="How many variables.", show_default=False)],
     levels: Annotated[int, typer.Option(help="How many levels each has.", show_default=False)],
     rank: Annotated[int, typer.Option(help="Number of components.", show_default=False)],
-    method: Method = "likelihood",
-    order: Annotated[
-        int, typer.Option(help="Variables in each marginal, for --method marginals.")
-    ] = 3,
     iterations: Annotated[int, typer.Option(help="How many iterations the fit may take.")] = 100,
     as_json: Json = False,
 ) -> None:
@@ -35,7 +31,7 @@ def plan(
 
     if not math.isfinite(rows) or rows != int(rows):
         raise JointPMFError(f"--rows must be a whole number, not {rows:g}")
-    found = planned(int(rows), variables, levels, rank, method, order, iterations)
+    found = planned(int(rows), variables, levels, rank, iterations)
     if as_json:
         print_json(asdict(found))
     else:

@@ -54,7 +54,7 @@ class Replicating:
         if self.labels:
             n_rows = len(next(iter(self.labels.values())))
             Design.of(self.labels.get("groups"), self.labels.get("strata"), n_rows)
-            if n_rows > room.n_rows(reading.domain, jp.Likelihood(), 1, True):
+            if n_rows > room.n_rows(reading.domain):
                 raise JointPMFError(
                     f"groups and strata need rows in memory, and the {n_rows} rows of "
                     f"{reading.table.name} are too many for {room}"

@@ -18,11 +18,6 @@ def cell_dtype(n_levels: int) -> type[np.unsignedinteger]:
     return np.uint16 if n_levels < 2**16 else np.uint32
 
 
-def room_for_cells(n_variables: int, n_levels: int, least: int = 0) -> np.ndarray:
-    """Return memory for the cells that are listed at a time, those of one row at least."""
-    return np.empty(max(_LISTED_AT_ONCE, n_variables, least), cell_dtype(n_levels))
-
-
 def listed_cells(
     columns: np.ndarray, offsets: np.ndarray, begin: int, end: int
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:

@@ -25,9 +25,6 @@ inner = njit(**{**_OPTIONS, "no_cpython_wrapper": True})
 """The decorator of those that only compiled functions call: nothing is compiled that unpacks
 Python's objects for them."""
 
-once = njit(inline="always", **_OPTIONS)
-"""The decorator of those that one place calls: they are compiled as a part of it, not before."""
-
 LANES = 4
 """Doubles in one vector register of the machines we know; ranks are padded to a multiple."""
 

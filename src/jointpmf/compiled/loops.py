@@ -82,27 +82,6 @@ def add_dots(_, out, row, left, scale, right, lanes):
 
 
 @intrinsic
-def symmetric_row(_, out, row, factors, first, cells, begin, end, lanes, orders):
-    """Set out[row] to e_1 … e_k of factors[cell] over cells begin:end, side by side.
-
-    e_j is the sum of all products of j different ones (eq. 28); k is the length of `orders`.
-    """
-    return _loop(
-        "symmetric_row", types.void,
-        out, _INDEX, factors, _INDEX, cells, _INDEX, _INDEX, lanes, orders,
-    )  # fmt: skip
-
-
-@intrinsic
-def exchange_row(_, out, row, old, change, first, cells, begin, end, lanes, orders):
-    """Update out[row], the e_1 … e_k of a row under `old`, after a change of cells begin:end."""
-    return _loop(
-        "exchange_row", types.void,
-        out, _INDEX, old, change, _INDEX, cells, _INDEX, _INDEX, lanes, orders,
-    )  # fmt: skip
-
-
-@intrinsic
 def add_sparse_row(_, out, row, right, first, columns, values, scale, begin, end, lanes):
     """Add scale · Σ over entries begin:end of values[entry] · right[columns[entry]] to out[row]."""
     return _loop(

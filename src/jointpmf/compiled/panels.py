@@ -16,11 +16,9 @@ from jointpmf.compiled.loops import (
     add_row,
     add_rows,
     add_sparse_row,
-    exchange_row,
     fetch_row,
     multiply_long_row,
     multiply_row,
-    symmetric_row,
 )
 
 logger = logging.getLogger("jointpmf")
@@ -119,6 +117,4 @@ def _try_all(out, exponents, table, cells, lanes):
     add_rows(out, 0, table, cells, 0, 1, lanes)
     add_dots(out, 0, table, 1.0, table, lanes)
     fetch_row(table, 0, lanes)
-    symmetric_row(out, 0, table, 0, cells, 0, 1, lanes, (0, 0))
-    exchange_row(out, 0, table, table, 0, cells, 0, 1, lanes, (0, 0))
     add_sparse_row(out, 0, table, 0, cells, table[0], 1.0, 0, 1, lanes)

@@ -82,35 +82,6 @@ def add_dots(out, row, left, scale, right, lanes):
             sums[i * LANES + f % LANES] += scale * left[row, f] * right[i, f]
 
 
-def symmetric_row(out, row, factors, first, cells, begin, end, lanes, orders):
-    """See `loops.symmetric_row`."""
-    width, last = factors.shape[1], first + len(lanes)
-    for j in range(len(orders)):
-        out[row, j * width + first : j * width + last] = 0.0
-    for c in range(begin, end):
-        numbers = factors[cells[c], first:last]
-        for j in range(len(orders) - 1, 0, -1):
-            sums = out[row, j * width + first : j * width + last]
-            fewer = out[row, (j - 1) * width + first : (j - 1) * width + last]
-            for f in range(len(sums)):
-                sums[f] += numbers[f] * fewer[f]
-        sums = out[row, first:last]
-        for f in range(len(sums)):
-            sums[f] += numbers[f]
-
-
-def exchange_row(out, row, old, change, first, cells, begin, end, lanes, orders):
-    """See `loops.exchange_row`."""
-    width, order = old.shape[1], len(orders)
-    for c in range(begin, end):
-        for f in range(first, first + len(lanes)):
-            without = 1.0
-            for j in range(order):  # `without` is e_j of all the other cells
-                own = out[row, j * width + f]
-                out[row, j * width + f] += change[cells[c], f] * without
-                without = own - old[cells[c], f] * without
-
-
 def add_sparse_row(out, row, right, first, columns, values, scale, begin, end, lanes):
     """See `loops.add_sparse_row`."""
     last = first + len(lanes)

@@ -212,48 +212,6 @@ def add_dots(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
-def symmetric_row(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """See `loops.symmetric_row`."""
-    out, row, factors, first, cells, begin, end, width, order = _unpacked(
-        context, builder, signature, args
-    )
-    zero = ir.Constant(_VECTOR, [0.0] * LANES)
-    sums = [
-        [cgutils.alloca_once_value(builder, zero) for _ in range(width // LANES)]
-        for _ in range(order)
-    ]
-    with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (cell, _):
-        source = factors.vectors(cells.index(cell), first, width)
-        for v, pointer in enumerate(source):
-            _include(builder, [sums[j][v] for j in range(order)], factors.load(pointer))
-    for j, target in enumerate(_parts_of_row(builder, out, factors, row, first, width, order)):
-        for sum_, pointer in zip(sums[j], target, strict=True):
-            out.store(builder.load(sum_), pointer)
-    return context.get_dummy_value()
-
-
-def exchange_row(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """See `loops.exchange_row`."""
-    out, row, old, change, first, cells, begin, end, width, order = _unpacked(
-        context, builder, signature, args
-    )
-    places = _parts_of_row(builder, out, old, row, first, width, order)
-    sums = [
-        [cgutils.alloca_once_value(builder, out.load(pointer)) for pointer in place]
-        for place in places
-    ]
-    with cgutils.for_range_slice(builder, begin, end, ir.Constant(begin.type, 1)) as (cell, _):
-        at = cells.index(cell)
-        numbers, changes = old.vectors(at, first, width), change.vectors(at, first, width)
-        for v in range(width // LANES):
-            mine = [sums[j][v] for j in range(order)]
-            _replace(builder, mine, old.load(numbers[v]), change.load(changes[v]))
-    for place, sums_of_order in zip(places, sums, strict=True):
-        for sum_, pointer in zip(sums_of_order, place, strict=True):
-            out.store(builder.load(sum_), pointer)
-    return context.get_dummy_value()
-
-
 def add_sparse_row(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """See `loops.add_sparse_row`."""
     out, row, right, first, columns, values, scale, begin, end, width = _unpacked(
@@ -273,38 +231,3 @@ def add_sparse_row(context: Any, builder: Any, signature: Any, args: Any) -> Any
         total = _multiply_add(builder, out.load(pointer), factor, builder.load(sum_))
         out.store(total, pointer)
     return context.get_dummy_value()
-
-
-def _parts_of_row(
-    builder: Any, out: _Array, factors: _Array, row: Any, first: Any, width: int, order: int
-) -> list[list[Any]]:
-    """Return pointers to the vectors of e_1 … e_k: they lie a width of the factors apart."""
-    places = []
-    for j in range(order):
-        shift = builder.mul(factors.shape[1], ir.Constant(first.type, j))
-        places.append(out.vectors(row, builder.add(first, shift), width))
-    return places
-
-
-def _include(builder: Any, sums: list[Any], number: Any) -> None:
-    """Take one more number into e_1 … e_k: e_j += number · e_{j−1}, the largest j first."""
-    for j in reversed(range(1, len(sums))):
-        total = _multiply_add(builder, builder.load(sums[j]), number, builder.load(sums[j - 1]))
-        builder.store(total, sums[j])
-    builder.store(builder.fadd(builder.load(sums[0]), number), sums[0])
-
-
-def _replace(builder: Any, sums: list[Any], number: Any, change: Any) -> None:
-    """Change one number in e_1 … e_k: e_j += change · e_{j−1} without it.
-
-    Without it, e_j is e_j − number · (e_{j−1} without it). No sum waits for more than one addition
-    to itself, so that the next cell can follow at once.
-    """
-    minus = builder.fneg(number)
-    without = [builder.fsub(builder.load(sums[0]), number)]
-    for j in range(1, len(sums) - 1):
-        without.append(_multiply_add(builder, builder.load(sums[j]), minus, without[-1]))
-    for j in range(1, len(sums)):
-        total = _multiply_add(builder, builder.load(sums[j]), change, without[j - 1])
-        builder.store(total, sums[j])
-    builder.store(builder.fadd(builder.load(sums[0]), change), sums[0])

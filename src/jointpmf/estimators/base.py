@@ -18,9 +18,7 @@ from jointpmf.data.encode import codes_and_doubts, encode
 from jointpmf.domain import MISSING, Domain, Variable, is_missing
 from jointpmf.errors import JointPMFError, repeats
 from jointpmf.fit.settings import (
-    Coupled,
     Likelihood,
-    Objective,
     Search,
     checked_objective,
 )
@@ -46,7 +44,7 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
         self,
         rank: int | str = "auto",
         *,
-        objective: str | Objective = "likelihood",
+        objective: Likelihood | None = None,
         smoothing: float | None = None,
         bins: Bins | str | None = "auto",
         levels: Levels | None = None,
@@ -70,11 +68,6 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
         self.n_replicates = n_replicates
         self.random_state = random_state
         self.verbose = verbose
-
-    @property
-    def is_by_likelihood(self) -> bool:
-        """Whether rows are fitted by maximum likelihood."""
-        return isinstance(checked_objective(self.objective), Likelihood)
 
     @property
     def _emphasis(self) -> int | None:
@@ -148,8 +141,7 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
         from jointpmf.fit.rows import fit_rows  # what a fit needs is loaded by the first one
 
         objective = self._checked_objective()
-        has_target = target is not None and isinstance(self.rank, str)
-        if has_target and isinstance(objective, Likelihood):
+        if target is not None and isinstance(self.rank, str):
             objective = replace(objective, target=target, emphasis=self._emphasis)
         return fit_rows(
             codes,
@@ -164,10 +156,10 @@ class PMFBase(BaseEstimator):  # type: ignore[misc]
             levels=levels,
         )
 
-    def _checked_objective(self) -> Objective:
+    def _checked_objective(self) -> Likelihood:
         """Return the objective, with the smoothing that was asked for."""
         objective = checked_objective(self.objective)
-        if isinstance(objective, Coupled) or self.smoothing is None:
+        if self.smoothing is None:
             return objective
         return replace(objective, smoothing=self.smoothing)
 

@@ -15,7 +15,6 @@ from jointpmf.estimators.base import PMFBase, counting_rows, seed_of
 from jointpmf.fit import settings
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.progress import checked_loop
-from jointpmf.fit.settings import Likelihood
 from jointpmf.fit.solution import Solution
 from jointpmf.point import Point
 from jointpmf.rows.distributed import engine_of
@@ -29,13 +28,12 @@ if TYPE_CHECKING:
 
 
 def _check_can_learn_more(estimator: PMFBase) -> bool:
-    """Raise unless the rank is known and rows are fitted, by which an estimator can learn more."""
+    """Raise unless the rank is given, without which an estimator cannot learn more."""
     if estimator.n_replicates:
         raise JointPMFError("partial_fit sees rows once, and n_replicates would see them again")
-    if isinstance(estimator.rank, str) or not estimator.is_by_likelihood:
+    if isinstance(estimator.rank, str):
         raise JointPMFError(
-            f"partial_fit needs a rank that is a whole number, and the objective 'likelihood', not "
-            f"rank={shown(estimator.rank)} with objective={shown(estimator.objective)}"
+            f"partial_fit needs a rank that is a whole number, not {shown(estimator.rank)}"
         )
     return True
 
@@ -48,8 +46,8 @@ class PMFEstimator(PMFBase):
     rank : int or "auto"
         Number of components. By default it is chosen by what is held out, fits are stopped early,
         and several are averaged.
-    objective : {"likelihood", "marginals"}, Likelihood or Coupled
-        How to fit, see `fit_rows`.
+    objective : Likelihood, optional
+        Settings of the fit, see `fit_rows`.
     smoothing : float or None
         Pseudo-counts per level and component, on average. As in `fit_rows`, by default 0 for a
         given rank, and for a chosen rank the better of 0.1 and 1.
@@ -107,7 +105,7 @@ class PMFEstimator(PMFBase):
         X, _, weights = counting_rows(self._checked(X, reset=True), None, sample_weight)
         codes = self._learned(X, None, None, weights)
         self._steps = None
-        if self.is_by_likelihood and not isinstance(self.rank, str):
+        if not isinstance(self.rank, str):
             rows = ColumnRows.of_codes(codes, weights)
             self._steps = self._fit().stepwise(rows, Point.of_pmf(self.pmf_))
         return self
@@ -119,8 +117,7 @@ class PMFEstimator(PMFBase):
         """Learn from more rows, each of which is seen once; y is ignored.
 
         The first call is a fit, and so is `fit`, which begins afresh; every later one moves the
-        model by a step of EM for each 16,384 rows. It needs a rank that is a number, and the
-        objective "likelihood".
+        model by a step of EM for each 16,384 rows. It needs a rank that is a number.
 
         Parameters
         ----------
@@ -176,7 +173,6 @@ class PMFEstimator(PMFBase):
     def _fit(self) -> EMFit:
         """Return how a fit of the given rank is done."""
         objective = self._checked_objective()
-        assert isinstance(objective, Likelihood)
         rank = whole_rank(self.rank)
         loop = checked_loop(self.max_iter, self.tol, (2000, 1e-10))
         return EMFit(rank, loop, objective.smoothing or 0.0, objective.towards or "uniform")

@@ -24,7 +24,7 @@ from jointpmf.predict.filling import impute_coded
 if TYPE_CHECKING:
     from jointpmf.data.binning import Bins
     from jointpmf.data.given_scales import Levels
-    from jointpmf.fit.settings import Objective
+    from jointpmf.fit.settings import Likelihood
 
 
 class PMFImputer(TransformerMixin, PMFBase):  # type: ignore[misc]
@@ -54,7 +54,7 @@ class PMFImputer(TransformerMixin, PMFBase):  # type: ignore[misc]
         rank: int | str = "auto",
         *,
         strategy: str | Mapping[str, str] = "auto",
-        objective: str | Objective = "likelihood",
+        objective: Likelihood | None = None,
         smoothing: float | None = None,
         bins: Bins | str | None = "auto",
         levels: Levels | None = None,

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from jointpmf.errors import JointPMFError
-from jointpmf.fit.settings import Coupled
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
@@ -31,16 +30,15 @@ def about_of(solution: Solution) -> dict[str, str]:
 
     source = solution.source
     kind = "" if source is None else source.kind
-    is_told = kind in ("counted", "implicit") or (source is not None and source.n_sampled)
+    is_sampled = source is not None and source.n_sampled
     several = solution.n_starts > 1
     about = {
-        "method": "likelihood" if kind == "rows" else "marginals" if kind else None,
+        "method": "likelihood" if kind == "rows" else kind or None,
         "rows": None if source is None else source.n_rows,
-        "tables": source.n_marginals if source is not None and kind == "marginals" else None,
-        "order": None if source is None else source.order,
-        **_tables(solution.marginals if kind == "marginals" else None),
+        "tables": None if source is None else source.n_marginals,
+        **_tables(solution.marginals),
         "loss": _loss(solution),
-        "source": source if is_told else None,
+        "source": source if is_sampled else None,
         "rank": solution.pmf.rank,
         "start": solution.start,
         "starts": solution.n_starts if several else None,
@@ -75,7 +73,7 @@ def _loss(solution: Solution) -> str | None:
         return solution.source.loss
     if solution.settings is None:
         return None
-    return "squares" if isinstance(solution.settings, Coupled) else "likelihood"
+    return "likelihood"
 
 
 class LearnedFrom(NamedTuple):

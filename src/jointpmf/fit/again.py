@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jointpmf.fit.likelihood import EMFit
-from jointpmf.fit.members import ended, joined, loop_again, some_members, squares_again
-from jointpmf.fit.settings import Coupled, Likelihood
+from jointpmf.fit.members import ended, joined, loop_again, some_members
+from jointpmf.fit.settings import Likelihood
 from jointpmf.fit.starts import lifted
-from jointpmf.fit.subsets import coupled_problem
 from jointpmf.fit.traits import traits_again
 from jointpmf.point import Point
 from jointpmf.solvers.loop import Loop
@@ -36,8 +35,6 @@ class RowsAgain:
     def fitted(self, source: Source) -> Point:
         """Return where the fit ends on these rows."""
         settings = self.solution.settings
-        if isinstance(settings, Coupled):
-            return self._by_squares(source, settings)
         assert isinstance(settings, Likelihood)
         if self.solution.trait_models:
             return joined(traits_again(source, self.solution, settings), self.solution.pmf)
@@ -55,10 +52,6 @@ class RowsAgain:
         for _ in range(self.solution.n_iter):
             state = solver.plain_step(state)
         return state.point
-
-    def _by_squares(self, source: Source, settings: Coupled) -> Point:
-        problem = coupled_problem(source, self.solution.pmf.rank, settings)
-        return squares_again(problem, self.solution.pmf)
 
 
 def _em_fit(rank: int, settings: Likelihood, loop: Loop) -> EMFit:

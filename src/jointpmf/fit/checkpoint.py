@@ -288,8 +288,8 @@ def _differences(there: dict[str, Any], here: dict[str, Any]) -> str:
     """Say in what one fit differs from another; nothing if in nothing."""
     there, here = _flat(there), _flat(here)
     names = [name for name in there | here if there.get(name) != here.get(name)]
-    if "objective.kind" in names:  # other objectives have other settings
-        names = ["objective.kind"]
+    if "fit" in names:  # fits to rows and to marginals have other settings
+        names = ["fit"]
     return "; ".join(_difference(name, there.get(name), here.get(name)) for name in names)
 
 

@@ -1,8 +1,4 @@
-"""Coupled least squares, on tables or on rows: where to begin, the method, and restarts.
-
-The same function fits marginals that were counted or given, and marginals of rows that are never
-formed: both are problems with blocks, a cost and a gradient.
-"""
+"""Coupled least squares on marginals: where to begin, the method, restarts, and the rank."""
 
 from __future__ import annotations
 
@@ -10,35 +6,27 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
 
 from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials, concluded
-from jointpmf.fit.settings import Coupled
 from jointpmf.fit.solution import Solution, Start
-from jointpmf.marginals.orders import can_be_listed
 from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
-from jointpmf.solvers.curvature import Curvature
-from jointpmf.solvers.implicit import ImplicitLeastSquares
-from jointpmf.solvers.jacobian import can_be_decided, is_determined
+from jointpmf.solvers.jacobian import is_determined
 from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.solvers.loop import Loop, Solver, Status, Validation, iterate
 from jointpmf.solvers.methods import solver_of
 from jointpmf.solvers.starts.algebraic import algebraic_start, fits_exactly
-from jointpmf.solvers.starts.closed_form import point_of_all_subsets
 from jointpmf.solvers.starts.random import mixed_with_uniform, random_point
 from jointpmf.threads import interrupts, one_blas_thread
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from jointpmf.marginals.marginal_set import MarginalSet
 
 logger = logging.getLogger("jointpmf")
-
-Problem = CoupledLeastSquares | ImplicitLeastSquares
 
 _MAX_STARTS, _MIN_STARTS, _START_WORK = 20, 3, 2000
 """Starts that are tried until one fits exactly or two agree on the lowest objective: at most the
@@ -88,15 +76,15 @@ class CoupledFit:
 
     def run(
         self,
-        problem: Problem,
-        marginals: MarginalSet | None,
+        problem: CoupledLeastSquares,
+        marginals: MarginalSet,
         generator: np.random.Generator,
         held_out: Validation | None = None,
     ) -> Solution:
-        """Return the best fit; `marginals` are those of a problem of tables."""
+        """Return the best fit; `marginals` are those of the problem."""
         try:
             with interrupts():
-                first = self.begin(problem, marginals, generator)
+                first = self._begin(problem, marginals, generator)
         except KeyboardInterrupt:
             return self._stopped_at(random_point(problem.domain, problem.rank, generator), problem)
         loop, unique = self.loop, first.is_unique
@@ -114,30 +102,30 @@ class CoupledFit:
             outcome = iterate(self._solver(problem), point, loop, validation=held_out)
             return Solution.of(outcome, problem.domain, start)
 
-        trials: Trials[Start] = Trials(_score_of(problem, held_out))
+        trials: Trials[Start] = Trials()
         trials.run(_candidates(fit, first, count, problem, generator), partial(_agree, problem))
-        return concluded(partial(_finished, trials, problem, unique, marginals))
+        return concluded(partial(_finished, trials, problem, unique))
 
-    def _solver(self, problem: Problem) -> Solver:
+    def _solver(self, problem: CoupledLeastSquares) -> Solver:
         return solver_of(self.method, problem)
 
-    def _stopped_at(self, point: Point, problem: Problem) -> Solution:
+    def _stopped_at(self, point: Point, problem: CoupledLeastSquares) -> Solution:
         """Return a fit that was interrupted before it had a better start than this one."""
         here = iterate(self._solver(problem), point, Loop(max_iter=0, tol=0.0))
         start = Start("random", "interrupted before it began")
         return Solution.of(here, problem.domain, start).stopped()
 
-    def begin(
-        self, problem: Problem, marginals: MarginalSet | None, generator: np.random.Generator
+    def _begin(
+        self, problem: CoupledLeastSquares, marginals: MarginalSet, generator: np.random.Generator
     ) -> _First:
         """Return where to begin, from how many starts, and whether there is one optimum to find."""
         first = self._first(problem, marginals, generator)
-        unique = first.is_exact or _is_unique(problem, generator)
+        unique = first.is_exact or is_determined(problem.curvature, problem.rank, generator)
         is_alone = first.is_certain or self.method != "auto" or unique is False
         return first._replace(is_unique=unique, n_starts=1 if is_alone else _n_starts(problem))
 
     def _first(
-        self, problem: Problem, marginals: MarginalSet | None, generator: np.random.Generator
+        self, problem: CoupledLeastSquares, marginals: MarginalSet, generator: np.random.Generator
     ) -> _First:
         """Return where to begin, and why there."""
         if not isinstance(self.start, str):
@@ -153,16 +141,9 @@ class CoupledFit:
 
 
 def _closed_form(
-    problem: Problem, marginals: MarginalSet | None, generator: np.random.Generator
+    problem: CoupledLeastSquares, marginals: MarginalSet, generator: np.random.Generator
 ) -> tuple[_First | None, str]:
     """Return the start in closed form, or None and why there is none."""
-    if isinstance(problem, ImplicitLeastSquares):
-        point = point_of_all_subsets(problem, generator)
-        if point is None:
-            return None, "the closed form does not apply"
-        start = Start("algebraic", "some triples, the rest by one pass over the rows")
-        return _First(mixed_with_uniform(point, problem.domain, _INTERIOR), start, True), ""
-    assert marginals is not None
     with one_blas_thread:
         found = algebraic_start(marginals, problem, generator)
     if found.point is None:
@@ -177,7 +158,7 @@ def _candidates(
     fit: Callable[[Point, Start], Solution],
     first: _First,
     count: int,
-    problem: Problem,
+    problem: CoupledLeastSquares,
     generator: np.random.Generator,
 ) -> Iterator[tuple[Start, Callable[[], Solution]]]:
     """Yield the first start, then random ones."""
@@ -187,29 +168,20 @@ def _candidates(
         yield start, partial(fit, random_point(problem.domain, problem.rank, generator), start)
 
 
-def _n_starts(problem: Problem) -> int:
+def _n_starts(problem: CoupledLeastSquares) -> int:
     n_parameters = problem.rank * (1 + sum(problem.domain.sizes))
     return min(max(_START_WORK // n_parameters, _MIN_STARTS), _MAX_STARTS)
 
 
-def _score_of(problem: Problem, held_out: Validation | None) -> Callable[[Solution], float]:
-    """Return what tells the better of two fits; where the norm is estimated, one for both."""
-    if held_out is not None or isinstance(problem, CoupledLeastSquares):
-        return lambda solution: solution.objective
-    half = 0.5 * problem.norm
-    return lambda solution: half + problem.relative_cost(Point.of_pmf(solution.pmf))
-
-
-def _agree(problem: Problem, trials: Trials[Start]) -> bool:
+def _agree(problem: CoupledLeastSquares, trials: Trials[Start]) -> bool:
     """Tell whether a fit is exact, or two fits have the lowest objective."""
     lowest = min(solution.objective for solution in trials.solutions)
-    is_known = isinstance(problem, CoupledLeastSquares) and fits_exactly(problem, lowest)
-    return is_known or len(list(trials.near_best(_AGREEMENT, relative=True))) > 1
+    return (
+        fits_exactly(problem, lowest) or len(list(trials.near_best(_AGREEMENT, relative=True))) > 1
+    )
 
 
-def _finished(
-    trials: Trials[Start], problem: Problem, unique: bool | None, marginals: MarginalSet | None
-) -> Solution:
+def _finished(trials: Trials[Start], problem: CoupledLeastSquares, unique: bool | None) -> Solution:
     """Return the best fit, with all that is known about it."""
     best = trials.best
     status = Status.STOPPED if trials.is_stopped else best.status
@@ -222,25 +194,10 @@ def _finished(
         status=status,
         objective=cost,
         is_unique=unique,
-        marginals=marginals,
         restarts=tuple(trials.restarts) if len(trials.restarts) > 1 else (),
         n_starts=len(trials.restarts),
         n_agreed=len(list(trials.near_best(_AGREEMENT, relative=True))),
     )
-
-
-def _is_unique(problem: Problem, generator: np.random.Generator) -> bool | None:
-    """Tell whether the marginals determine a model of this rank; None if it is too large."""
-    if isinstance(problem, CoupledLeastSquares):
-        curvature = problem.curvature
-    else:
-        n_all = len(problem.domain)
-        is_small = can_be_decided(problem.domain, problem.rank)
-        if not is_small or not can_be_listed(n_all, problem.order):
-            return None
-        subsets = list(combinations(range(n_all), problem.order))
-        curvature = Curvature(problem.domain, subsets, np.ones(len(subsets)))
-    return is_determined(curvature, problem.rank, generator)
 
 
 @dataclass(frozen=True)
@@ -268,8 +225,7 @@ class TableFit:
         self, marginals: MarginalSet, generator: np.random.Generator, rank: int
     ) -> Solution:
         problem = CoupledLeastSquares(marginals, rank, self.weighting)
-        found = self.fit.run(problem, marginals, generator, self.judge)
-        return replace(found, settings=Coupled(max(map(len, marginals.subsets))))
+        return self.fit.run(problem, marginals, generator, self.judge)
 
     def _ranks(
         self, marginals: MarginalSet, generator: np.random.Generator

@@ -5,7 +5,6 @@ The fit is really begun, on two small tables; what that takes is extended along 
 
 from __future__ import annotations
 
-import math
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
@@ -19,32 +18,27 @@ from jointpmf.domain import Domain
 from jointpmf.errors import (
     JointPMFError,
     check_size,
-    one_of,
     text_of_count,
     text_of_size,
     whole_number,
     whole_rank,
 )
-from jointpmf.fit.coupled import CoupledFit
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.memory import text_of_bytes
 from jointpmf.fit.settings import Effort
-from jointpmf.fit.subsets import is_better_implicit, problem_of
 from jointpmf.pmf import random_pmf
 from jointpmf.rows.source import Table
-from jointpmf.solvers.implicit import Limits
-from jointpmf.solvers.jacobian import can_be_decided
-from jointpmf.solvers.loop import Loop, Step, iterate
-from jointpmf.solvers.methods import SweepsThenNewton, n_sweeps_of
-from jointpmf.solvers.starts.random import random_point
+from jointpmf.solvers.loop import Loop, Step
 from jointpmf.threads import one_blas_thread
 
-_WORK, _FEWEST, _MOST, _SUBSETS = 2**21, 200, 2**15, 2000
-"""Cells times components of the larger table that is tried, its rows at least and at most, and how
-many subsets of its variables are counted to find a start."""
+_WORK, _FEWEST, _MOST = 2**21, 200, 2**15
+"""Cells times components of the larger table that is tried, its rows at least and at most."""
 
 _SEARCHED_FITS = 8.0
 """What the search for the best optimum costs in fits, about: three climbs that agree."""
+
+_PASSES = 2
+"""Passes over the rows that one iteration takes."""
 
 _MOST_ITER = 10**9
 """Iterations of the longest fit that is forecast; no fit takes more."""
@@ -59,10 +53,10 @@ class Plan:
 
     Attributes
     ----------
-    what, how : str
-        The table and the model; the way that the library would choose.
+    what : str
+        The table and the model.
     n_iter, passes : int
-        Iterations that were asked about, and the passes over rows or marginals that they take.
+        Iterations that were asked about, and the passes over the rows that they take.
     memory, code_bytes : float
         Bytes that the fit holds at most, and how many of them are the codes.
     seconds_per_pass, start_seconds, seconds : float
@@ -70,7 +64,6 @@ class Plan:
     """
 
     what: str
-    how: str
     n_iter: int
     passes: int
     memory: float
@@ -84,7 +77,7 @@ class Plan:
         memory, codes = map(text_of_bytes, (self.memory, self.code_bytes))
         each, total = map(_text_of_time, (self.seconds_per_pass, self.seconds))
         return (
-            f"{self.what}\n  way      {self.how}\n"
+            f"{self.what}\n"
             f"  passes   {self.passes} for {self.n_iter} iterations\n"
             f"  memory   {memory}, of which codes {codes}\n"
             f"  time     {each} a pass, {total} in all on this machine,\n"
@@ -102,8 +95,6 @@ def plan(
     n_variables: int,
     levels: int,
     rank: int,
-    method: str = "likelihood",
-    order: int = 3,
     n_iter: int = 100,
 ) -> Plan:
     """Return what a fit to complete rows will cost on this machine, tried on small tables.
@@ -112,8 +103,6 @@ def plan(
     ----------
     n_rows, n_variables, levels, rank : int
         The size of the table, how many levels each variable has, and the number of components.
-    method, order : {"likelihood", "marginals"}, int
-        The objective, and how many variables each marginal has.
     n_iter : int
         Iterations that the fit is expected to take.
 
@@ -129,36 +118,25 @@ def plan(
     if whole_number(n_iter, "n_iter", 0) > _MOST_ITER:
         raise JointPMFError(f"no fit takes {text_of_count(n_iter)} iterations")
     _check_sizes(n_rows, n_variables, levels, rank)
-    how, passes, trial = "maximum likelihood by EM", 2, partial(_likelihood, rank)
-    if one_of(method, ("likelihood", "marginals"), "method") == "marginals":
-        if whole_number(order, "the order", 2) > n_variables:
-            raise JointPMFError(
-                f"the order {text_of_count(order)} is larger than the {n_variables} variables"
-            )
-        is_implicit = is_better_implicit((levels,) * n_variables, n_rows, 1, rank, order)
-        passes = 2 if is_implicit else 1
-        way = "implicitly from the rows" if is_implicit else "counted in one pass over the rows"
-        how = f"marginals of order {order}, {way}"
-        trial = partial(_coupled, rank, order, n_rows if is_implicit else 0)
     model = random_pmf(Domain.of_sizes([levels] * n_variables), rank, 0)
     count = min(max(_WORK // (n_variables * rank), _FEWEST), _MOST, n_rows)
     codes = Codes(model.domain, model.sample(count, random_state=0, backend="codes"))
-    cost_of = _extended(trial, codes)
-    begin, _, early, late, n_starts, n_early, n_distinct, memory = cost_of(n_rows)
-    search = cost_of(count)[1]  # of marginals it hardly grows with the rows
-    n_runs, n_early = min(round(n_starts), 2), min(n_iter, round(n_early))  # mostly two agree
-    if method == "likelihood":
-        n_kept, n_runs = int(n_distinct), 1
-        n_searched = Effort().n_rows_searched(n_kept, n_kept * n_variables, rank)
-        search = _SEARCHED_FITS * n_iter * cost_of(n_searched)[2] if rank > 1 else 0.0
+    cost_of = _extended(partial(_trial, rank), codes)
+    begin, step, n_distinct, memory = cost_of(n_rows)
+    n_kept = int(n_distinct)
+    n_searched = Effort().n_rows_searched(n_kept, n_kept * n_variables, rank)
+    search = _SEARCHED_FITS * n_iter * cost_of(n_searched)[1] if rank > 1 else 0.0
     code_bytes = codes.array.nbytes / count * n_rows
     return Plan(
         f"{n_rows} rows of {n_variables} variables with {levels} levels, rank {rank}",
-        f"{how}, from {n_runs} starts" if n_runs > 1 else how,
-        n_iter, passes * n_runs * n_iter, memory + code_bytes, code_bytes,
-        early / passes, begin + search,
-        begin + search + n_runs * (n_early * early + (n_iter - n_early) * late),
-    )  # fmt: skip
+        n_iter,
+        _PASSES * n_iter,
+        memory + code_bytes,
+        code_bytes,
+        step / _PASSES,
+        begin + search,
+        begin + search + n_iter * step,
+    )
 
 
 def _check_sizes(n_rows: int, n_variables: int, levels: int, rank: int) -> None:
@@ -197,34 +175,11 @@ def _seconds(history: Sequence[Step]) -> float:
     return float(np.median(np.diff([line.seconds for line in history]))) if history[1:] else 0.0
 
 
-def _likelihood(rank: int, codes: Codes) -> list[float]:
+def _trial(rank: int, codes: Codes) -> list[float]:
     loop = Loop(50, 1e-10, lambda step, _: step.iteration > 2 and step.seconds > 0.05)
     begun = time.perf_counter()
     table = Table.of_codes(codes)
     begin = time.perf_counter() - begun
     few = Effort(most_starts=1, patience=1)
     found = EMFit(rank, loop, effort=few).run(table, np.random.default_rng(0))
-    start, step = found.history[0].seconds, _seconds(found.history)
-    return [begin, start, step, step, 1, 0, table.n_rows]
-
-
-def _coupled(rank: int, order: int, n_implicit: int, codes: Codes) -> list[float]:
-    domain, width, generator = codes.domain, len(codes.domain), np.random.default_rng(0)
-    n_subsets = math.comb(width, order)
-    few = Limits(most_counted=_SUBSETS * codes.n_rows) if n_implicit else None
-    begun = time.perf_counter()
-    problem, _ = problem_of(Table.of_codes(codes), rank, order, few)
-    begin = time.perf_counter() - begun
-    if few:  # of all rows more subsets are counted
-        begin *= Limits().n_counted(n_subsets, n_implicit) / few.n_counted(n_subsets, codes.n_rows)
-    solver, point = SweepsThenNewton(problem, 8), random_point(domain, rank, generator)
-    history = iterate(solver, point, Loop(12, 1e-10)).history
-    while can_be_decided(domain, rank) and math.comb(width, order) > _SUBSETS:
-        width -= 1  # the time to decide grows with the subsets
-    some = Codes(domain.project(domain.names[:width]), codes.array[:, :width])
-    narrow = problem_of(Table.of_codes(some), rank, order, few)
-    begun = time.perf_counter()
-    n_starts = CoupledFit(Loop(0, 0.0)).begin(*narrow, generator).n_starts
-    search = (time.perf_counter() - begun) * n_subsets / math.comb(width, order)
-    early, late = _seconds(history[:9]), _seconds(history[8:])
-    return [begin, search, early, late, n_starts, n_sweeps_of(problem), 0]
+    return [begin, _seconds(found.history), table.n_rows]

@@ -117,7 +117,7 @@ def fit_marginals(
 
     def identity(loop: Loop) -> dict[str, Any]:
         return {
-            "objective": "marginals",
+            "fit": "marginals",
             "loss": loss,
             "smoothing": smoothing,
             "marginals": marginals,

@@ -16,8 +16,8 @@ from jointpmf.solvers.methods import solver_of
 from jointpmf.traits import parts_of
 
 if TYPE_CHECKING:
-    from jointpmf.fit.coupled import Problem
     from jointpmf.fit.solution import Solution
+    from jointpmf.solvers.least_squares import CoupledLeastSquares
 
 _MAX_ITER = 2000
 """Iterations of one replicate, at most."""
@@ -93,7 +93,7 @@ def joined(points: Sequence[Point], pmf: JointPMF) -> Point:
     return Point.of_pmf(average([JointPMF.at(point, pmf.domain) for point in points]))
 
 
-def squares_again(problem: Problem, pmf: JointPMF) -> Point:
+def squares_again(problem: CoupledLeastSquares, pmf: JointPMF) -> Point:
     """Return where least squares end that begin at a model."""
     solver = solver_of("auto", problem)
     return ended(iterate(solver, Point.of_pmf(pmf), loop_again(_SQUARES_TOL)))

@@ -1,4 +1,4 @@
-"""How much memory a fit may take, and whether rows, tables and a model fit into it."""
+"""How much memory a fit may take, and whether rows and a model fit into it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ import numpy as np
 from jointpmf.data.codes import code_dtype
 from jointpmf.domain import number_in
 from jointpmf.errors import JointPMFError, shown
-from jointpmf.fit.settings import Coupled, Objective
-from jointpmf.marginals.orders import n_table_cells
-from jointpmf.solvers.implicit import bytes_of_sums
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
@@ -28,12 +25,6 @@ _FREE_PART = 0.5
 _WORKING_BYTES = 280 * 10**6
 """What reading and fitting need, however few rows there are."""
 
-_BYTES_PER_COUNT = 40
-"""Memory per cell of counted marginals: theirs, those of a batch, and what a fit makes of them."""
-
-_BYTES_PER_TABLE = 3000
-"""Memory per counted marginal, however small it is."""
-
 _MODEL_COPIES = 40
 """Arrays of a model's size that a fit has at a time."""
 
@@ -43,7 +34,7 @@ _POINT_COPIES = 12
 
 @dataclass(frozen=True)
 class Room:
-    """What of the memory rows, tables and a model may take.
+    """What of the memory rows and a model may take.
 
     Parameters
     ----------
@@ -55,7 +46,7 @@ class Room:
 
     @cached_property
     def free(self) -> float:
-        """How many bytes there are for what grows with the rows, or with the tables."""
+        """How many bytes there are for what grows with the rows."""
         if self.memory is None:
             free = available_bytes()
             return math.inf if free is None else _FREE_PART * free
@@ -88,23 +79,10 @@ class Room:
                 f"{text_of_bytes(size)}, too much for {self}: ask for fewer (the rank)"
             )
 
-    def check_counts(self, domain: Domain, order: int) -> None:
-        """Raise if the counts of all marginals of an order would take too much."""
-        n_subsets = math.comb(len(domain), order)
-        n_cells = n_table_cells(domain.sizes, order)
-        if n_cells * _BYTES_PER_COUNT + n_subsets * _BYTES_PER_TABLE > self.free:
-            raise JointPMFError(
-                f"the {n_subsets:,} marginals of order {order} have {n_cells:,.0f} cells, "
-                f"too many for {self}; lower the order"
-            )
-
-    def n_rows(self, domain: Domain, objective: Objective, rank: int, has_holes: bool) -> float:
-        """Return how many rows can be held while they are fitted: codes several times, and sums."""
+    def n_rows(self, domain: Domain) -> float:
+        """Return how many rows can be held while they are fitted: their codes several times."""
         size = np.dtype(code_dtype(max(domain.sizes, default=1))).itemsize
-        n_bytes = 5.0 * size * len(domain) + 80
-        if isinstance(objective, Coupled):
-            n_bytes += bytes_of_sums(rank, objective.order, has_holes)
-        return self.free / n_bytes
+        return self.free / (5.0 * size * len(domain) + 80)
 
 
 def bytes_of(text: str) -> int:

@@ -99,12 +99,11 @@ def opened_files(
 
 @contextmanager
 def kept(
-    reading: Reading, can_hold: Callable[[int, bool], bool] | None, block_bytes: int = 2**24
+    reading: Reading, can_hold: Callable[[int], bool] | None, block_bytes: int = 2**24
 ) -> Iterator[Source]:
     """Give rows that were read: in memory if there is room for them, else on disk.
 
-    `can_hold` is asked with the number of rows and whether cells are missing; without it all rows
-    go to disk.
+    `can_hold` is asked with the number of rows; without it all rows go to disk.
     """
     with Spool(reading.domain, block_bytes) as spool:
         held = _read(reading, spool, can_hold)
@@ -117,16 +116,15 @@ def kept(
 
 
 def _read(
-    reading: Reading, spool: Spool, can_hold: Callable[[int, bool], bool] | None
+    reading: Reading, spool: Spool, can_hold: Callable[[int], bool] | None
 ) -> WeightedCodes | None:
     """Return the codes of all rows, or put them in the spool if they would take too much."""
-    n_rows, has_holes = 0, False
+    n_rows = 0
     held: list[WeightedCodes] = []
     for codes, weights in reading.batches():
         held.append((codes, weights))
         n_rows += codes.n_rows
-        has_holes = has_holes or bool(codes.array.min(initial=0) < 0)
-        if can_hold is None or not can_hold(n_rows, has_holes):
+        if can_hold is None or not can_hold(n_rows):
             for one in held:
                 spool.add(*one)
             held.clear()

@@ -1,4 +1,4 @@
-"""From rows to a joint PMF: open the source, then fit the objective to it, wherever it is."""
+"""From rows to a joint PMF: open the source, then fit the model to it, wherever it is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from jointpmf.data.ratings import Ratings
 from jointpmf.errors import JointPMFError
 from jointpmf.fit import settings
 from jointpmf.fit.checkpoint import generator_and_runs
-from jointpmf.fit.coupled import CoupledFit, TableFit
 from jointpmf.fit.likelihood import EMFit
 from jointpmf.fit.memory import Room, bytes_of
 from jointpmf.fit.opening import kept, opened
@@ -26,10 +25,8 @@ from jointpmf.fit.rank_by_rows import fit_by_rows
 from jointpmf.fit.repeated import average_of_fits, best_of_starts
 from jointpmf.fit.settings import (
     Checkpoint,
-    Coupled,
     HiddenCells,
     Likelihood,
-    Objective,
     Search,
     checked_objective,
     checked_rank,
@@ -37,12 +34,10 @@ from jointpmf.fit.settings import (
 )
 from jointpmf.fit.solution import Callback, FittedTo, Reopen, Solution
 from jointpmf.fit.stopping import BestSoFar, stoppable
-from jointpmf.fit.subsets import fit_counted, fit_subsets
 from jointpmf.fit.unrated import fit_rated_items
 from jointpmf.fit.validation import are_cells, plain_validation, splitter
-from jointpmf.marginals.orders import are_many, check_countable
 from jointpmf.rows.parts import fingerprint_of
-from jointpmf.rows.reading import Batches, FileReading, Reading, Stream, counted_marginals
+from jointpmf.rows.reading import Batches, FileReading, Reading, Stream
 from jointpmf.rows.source import Source, Table, check_levels, check_table
 from jointpmf.rows.spool import SpooledRows
 from jointpmf.solvers.loop import Loop
@@ -63,7 +58,7 @@ def fit_rows(
     source: Any,
     rank: int | str = "auto",
     *,
-    objective: str | Objective = "likelihood",
+    objective: Likelihood | None = None,
     search: Search | None = None,
     validation: Any = None,
     sample_weight: Any = None,
@@ -89,9 +84,8 @@ def fit_rows(
     rank : int or "auto"
         Number of components. By default it is chosen by what is held out, fits are stopped early,
         and several are averaged.
-    objective : {"likelihood", "marginals"}, Likelihood or Coupled
-        Maximum likelihood over the observed cells, or least squares on all marginals of an order.
-        The classes have the settings: smoothing, a target, the order.
+    objective : Likelihood, optional
+        Settings of the maximum likelihood fit: smoothing, a target, traits.
     search : Search, optional
         Where to begin, from how many starts, and how many fits to average.
     validation : float, table, array of bool, HiddenCells or callable, optional
@@ -103,9 +97,9 @@ def fit_rows(
     sample_weight : array of shape (rows,), optional
         What each row counts for; in a file it is a column, `Files(path, weights="name")`.
     max_iter, tol : int, float, optional
-        Budget of iterations, and the improvement below which a fit has converged: of the mean
-        log-likelihood in nats per row, or of the least-squares objective as a part of it. By
-        default 2000 and 1e-10, and 300 and 1e-7 for the fits of `rank="auto"`.
+        Budget of iterations, and the improvement of the mean log-likelihood, in nats per row,
+        below which a fit has converged. By default 2000 and 1e-10, and 300 and 1e-7 for the fits
+        of `rank="auto"`.
     random_state : int or numpy Generator, optional
         The same seed gives the same bits, whatever the number of threads.
     callback : callable, optional
@@ -122,8 +116,8 @@ def fit_rows(
     Returns
     -------
     Solution
-        Of maximum likelihood the objective is minus the mean log-likelihood per row: of the rows
-        that were fitted, with smoothing; for an average, of all rows, without.
+        Its objective is minus the mean log-likelihood per row: of the rows that were fitted, with
+        smoothing; for an average, of all rows, without.
 
     Examples
     --------
@@ -202,7 +196,7 @@ class _Asked:
     """What was asked for, except the rows and what watches the fit."""
 
     rank: int | None
-    objective: Objective
+    objective: Likelihood
     search: Search
     validation: Any
     ratings: Ratings | None
@@ -211,14 +205,9 @@ class _Asked:
 
     def check(self) -> None:
         """Raise if what was asked for contradicts itself."""
-        if isinstance(self.objective, Coupled):
-            if not self.search.is_default:
-                raise JointPMFError("n_starts and n_average belong to the objective 'likelihood'")
-            if self.objective.is_implicit and self.rank is None:
-                raise JointPMFError("is_implicit needs a rank, not rank='auto'")
-        elif self.rank is not None and self.objective.target is not None:
+        if self.rank is not None and self.objective.target is not None:
             raise JointPMFError("a target needs rank='auto'")
-        elif self.objective.traits is not None:
+        if self.objective.traits is not None:
             self._check_traits()
         if self.rank is None and (self.search.n_starts or 1) > 1:
             raise JointPMFError("n_starts needs a rank, not rank='auto'")
@@ -238,8 +227,6 @@ class _Asked:
 
     def default_limits(self) -> tuple[int, float]:
         """Return the budget of iterations and the tolerance of such fits."""
-        if isinstance(self.objective, Coupled):
-            return 1500, 1e-10
         if self.rank is not None:
             return 2000, 1e-10
         return (200 if self.hides_cells else 300), 1e-7
@@ -264,18 +251,10 @@ class _Fitting:
     def _of_reading(self, reading: FileReading | Batches) -> Solution:
         """Return the fit to rows that are read some at a time."""
         asked, domain = self.asked, reading.domain
-        objective = asked.objective
         room = _room_of(reading)
-        if isinstance(objective, Coupled):
-            is_implicit = objective.is_implicit
-            if is_implicit is None:
-                is_implicit = are_many(domain.sizes, objective.order)
-            is_counted = asked.rank is None or not is_implicit
-            if is_counted or room is None:
-                return self._of_counts(reading, objective, room)
         if reading.is_read_once:
             self._check_in_memory("rows that come once")
-            if self._likelihood.traits is not None:
+            if self.asked.objective.traits is not None:
                 raise JointPMFError("traits need rows that can be read again: give a callable")
             generator, runs = self._generator_and_runs(lambda: {"table": "rows that come once"})
             stream = Stream(reading)
@@ -287,28 +266,10 @@ class _Fitting:
             return replace(self, room=room)._of_source(source)
 
     def _kept(self, reading: Reading, room: Room | None) -> AbstractContextManager[Source]:
-        asked = self.asked
         block_bytes = settings.EFFORT.block_bytes
         if room is None:
             return kept(reading, None, block_bytes)
-
-        def can_hold(n_rows: int, has_holes: bool) -> bool:
-            rank = asked.rank or 1
-            return n_rows <= room.n_rows(reading.domain, asked.objective, rank, has_holes)
-
-        return kept(reading, can_hold, block_bytes)
-
-    def _of_counts(self, reading: Reading, objective: Coupled, room: Room | None) -> Solution:
-        """Return the fit to marginals counted while rows are read; only counts are in memory."""
-        if room is None:
-            check_countable(reading.domain, objective.order)
-        else:
-            room.check_counts(reading.domain, objective.order)
-        self._check_in_memory("rows that are counted as they are read")
-        marginals, n_rows = counted_marginals(reading, objective.order)
-        generator, runs = self._generator_and_runs(lambda: {"marginals": marginals})
-        fit = self._table_fit(reading.domain, runs)
-        return _over_rows(fit_counted(marginals, self.asked.rank, fit, generator), n_rows)
+        return kept(reading, lambda n_rows: n_rows <= room.n_rows(reading.domain), block_bytes)
 
     def _of_source(self, source: Source) -> Solution:
         """Return the fit to rows that stay where they are."""
@@ -328,8 +289,6 @@ class _Fitting:
                 "validation": plain_validation(validation, source.domain),
             }
         )
-        if isinstance(self.asked.objective, Coupled):
-            return self._coupled(source, runs, generator)
         fit = self._em_fit(source.domain, runs)
         if self.asked.rank is None:
             return self._of_any_rank(source, fit, generator)
@@ -349,16 +308,6 @@ class _Fitting:
             found = best_of_starts(fit, split(generator), generator)
         return self._told(found, _rows_of(source))
 
-    def _coupled(self, source: Source, runs: Any, generator: np.random.Generator) -> Solution:
-        assert isinstance(self.asked.objective, Coupled)
-        fit, fitted = self._table_fit(source.domain, runs), source
-        if self.asked.validation is not None:
-            assert isinstance(source, Table)
-            split = splitter(source, self.asked.validation, is_smoothed=False)(generator)
-            fit, fitted = replace(fit, judge=split.judge), split.fitted
-        found = fit_subsets(fitted, self.asked.rank, self.asked.objective, fit, generator)
-        return _over_rows(found, _rows_of(source).n_rows)
-
     def _of_any_rank(self, source: Source, fit: EMFit, generator: np.random.Generator) -> Solution:
         """Return the fit whose rank is found by what is held out: hidden cells, or rows."""
         if isinstance(source, SpooledRows):
@@ -370,7 +319,7 @@ class _Fitting:
             split = None
             if asked.validation is not None:
                 split = splitter(source, asked.validation, is_smoothed=True)
-            found = fit_by_rows(source, fit, self._likelihood, asked.search, generator, split)
+            found = fit_by_rows(source, fit, self.asked.objective, asked.search, generator, split)
             return self._told(found, _rows_of(source))
 
         def fit_to(table: Table, cells: HiddenCells) -> Solution:
@@ -393,8 +342,7 @@ class _Fitting:
         """Return the fit to as many rows of a file as there is room for, its rank found on them."""
         check_levels(source.domain, source.counts)
         room = self.room or Room()
-        n_held = room.n_rows(source.domain, self.asked.objective, 1, has_holes=False)
-        size = max(int(min(n_held, _MOST_FOR_RANK)), 1)
+        size = max(int(min(room.n_rows(source.domain), _MOST_FOR_RANK)), 1)
         codes, weights = source.sample(size, int(generator.integers(2**31)))
         found = self._of_any_rank(Table.of_codes(codes, weights), fit, generator)
         if source.n_rows <= size:  # these are all distinct rows
@@ -408,14 +356,9 @@ class _Fitting:
         told = FittedTo("rows", n_rows=source.n_read, n_sampled=codes.n_rows)
         return replace(found, source=told)
 
-    @property
-    def _likelihood(self) -> Likelihood:
-        assert isinstance(self.asked.objective, Likelihood)
-        return self.asked.objective
-
     def _em_fit(self, domain: Domain, runs: Any) -> EMFit:
         """Return how one fit by likelihood is done, with the defaults that the rank implies."""
-        asked, objective = self.asked, self._likelihood
+        asked, objective = self.asked, self.asked.objective
         is_auto = asked.rank is None
         kinds, start = ("auto", "rows", "random"), asked.search.start
         asked.search.check_start(kinds, domain, asked.rank, "table's")
@@ -433,12 +376,6 @@ class _Fitting:
             objective.traits,
         )
 
-    def _table_fit(self, domain: Domain, runs: Any) -> TableFit:
-        kinds = ("auto", "algebraic", "random")
-        self.asked.search.check_start(kinds, domain, self.asked.rank, "table's")
-        loop = replace(self.loop, runs=runs)
-        return TableFit(CoupledFit(loop, start=self.asked.search.start), "counts")
-
     def _generator_and_runs(
         self, data: Callable[[], dict[str, Any]]
     ) -> tuple[np.random.Generator, Any]:
@@ -447,6 +384,7 @@ class _Fitting:
 
         def identity() -> dict[str, Any]:
             return {
+                "fit": "rows",
                 "objective": asked.objective,
                 "rank": asked.rank,
                 "search": asked.search,
@@ -469,17 +407,10 @@ class _Fitting:
             "validation": asked.validation is not None,
             "n_starts": (asked.search.n_starts or 1) > 1,
             "n_average": (asked.search.n_average or 1) > 1,
-            "is_implicit": isinstance(asked.objective, Coupled) and asked.objective.is_implicit,
         }
         for name, is_asked in needs.items():
             if is_asked:
                 raise JointPMFError(f"{name} does not apply to {what}: leave it out")
-
-
-def _over_rows(solution: Solution, n_rows: int | None) -> Solution:
-    """Return a fit to marginals with the number of rows they were counted over."""
-    assert solution.source is not None
-    return replace(solution, source=replace(solution.source, n_rows=n_rows))
 
 
 def _rows_of(source: Source) -> FittedTo:

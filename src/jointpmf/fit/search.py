@@ -65,16 +65,12 @@ class Trials(Generic[K]):
 
     Parameters
     ----------
-    score : callable
-        What tells the better of two fits: the lower, the better.
     is_tolerant : bool
         Whether a fit that fails is recorded and the search goes on.
     """
 
-    def __init__(
-        self, score: Callable[[Solution], float] = badness, is_tolerant: bool = True
-    ) -> None:
-        self.score, self.is_tolerant = score, is_tolerant
+    def __init__(self, is_tolerant: bool = True) -> None:
+        self.is_tolerant = is_tolerant
         self.found: list[Trial] = []
         self.restarts: list[Restart] = []
         self.is_stopped = False
@@ -128,7 +124,7 @@ class Trials(Generic[K]):
     @property
     def best(self) -> Solution:
         """The best fit."""
-        return min(self.solutions, key=self.score)
+        return min(self.solutions, key=badness)
 
     def of(self, kind: K) -> list[Solution]:
         """Return the fits of one kind, in order."""
@@ -146,7 +142,7 @@ class Trials(Generic[K]):
 
     def near_best(self, tolerance: float, relative: bool = False) -> Iterator[Trial]:
         """Yield the fits whose score is the best but for a tolerance, which may be a part of it."""
-        scores = [self.score(solution) for solution in self.solutions]
+        scores = [badness(solution) for solution in self.solutions]
         least = min(scores)
         most = least + tolerance * (abs(least) if relative else 1.0)
         pairs = zip(self.found, scores, strict=True)

@@ -1,4 +1,4 @@
-"""What can be asked of a fit, as values: objectives, the search for starts, what is hidden.
+"""What can be asked of a fit, as values: the likelihood, the search for starts, what is hidden.
 
 Everything here is frozen and compares by content, so that a checkpoint knows a fit by it.
 """
@@ -16,7 +16,6 @@ from jointpmf.errors import (
     one_of,
     repeats,
     shown,
-    true_or_false,
     whole_number,
     whole_rank,
 )
@@ -150,38 +149,6 @@ class Likelihood:
             whole_number(self.emphasis, "emphasis", 1)
 
 
-@dataclass(frozen=True)
-class Coupled:
-    """Least squares on all marginals of one order, each weighted by the rows that observe it.
-
-    The marginals are counted; or they are never formed, where passes over the rows cost less.
-
-    Parameters
-    ----------
-    order : int
-        How many variables each marginal has.
-    is_implicit : bool, optional
-        Whether the marginals are never formed; by default if that costs less. It needs a rank and
-        rows in memory.
-
-    Examples
-    --------
-    >>> Coupled(order=2).order
-    2
-    """
-
-    order: int = 3
-    is_implicit: bool | None = None
-
-    def __post_init__(self) -> None:
-        whole_number(self.order, "the order", 1)
-        if self.is_implicit is not None:
-            true_or_false(self.is_implicit, "is_implicit")
-
-
-Objective = Likelihood | Coupled
-
-
 def emphasis_of(n_others: int) -> int:
     """Return how often a target counts beside some other variables: for half of them.
 
@@ -190,16 +157,11 @@ def emphasis_of(n_others: int) -> int:
     return max(round(0.5 * n_others), 1)
 
 
-def checked_objective(objective: Any) -> Objective:
-    """Return an objective; "likelihood" and "marginals" are those with their defaults."""
-    if isinstance(objective, (Likelihood, Coupled)):
-        return objective
-    if isinstance(objective, str) and objective in ("likelihood", "marginals"):
-        return Likelihood() if objective == "likelihood" else Coupled()
-    raise JointPMFError(
-        f"objective must be 'likelihood', 'marginals', a Likelihood or a Coupled, "
-        f"not {shown(objective)}"
-    )
+def checked_objective(objective: Any) -> Likelihood:
+    """Return the settings of a fit to rows; None are the defaults."""
+    if objective is None or isinstance(objective, Likelihood):
+        return objective or Likelihood()
+    raise JointPMFError(f"objective must be a Likelihood, not {shown(objective)}")
 
 
 def checked_rank(rank: Any) -> int | None:
@@ -400,11 +362,6 @@ class Search:
             raise JointPMFError(
                 f"the start {start!r} is not of rank {rank} over the {whose} domain"
             )
-
-    @property
-    def is_default(self) -> bool:
-        """Whether only the start may differ from the defaults."""
-        return self.n_starts in (None, 1) and self.n_average in (None, 1)
 
 
 def checked_search(search: Any) -> Search:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import os
 
     from jointpmf.domain import Domain
-    from jointpmf.fit.settings import Objective
+    from jointpmf.fit.settings import Likelihood
     from jointpmf.judge.uncertainty import Uncertainty
     from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.pmf import JointPMF
@@ -95,14 +95,13 @@ class FittedTo:
     Attributes
     ----------
     kind : str
-        "rows"; "marginals" as given; "counted" for marginals counted over rows; "implicit" for
-        marginals of the rows that were never formed.
-    n_rows, n_marginals, order : int or None
-        How many rows and marginals there were, and how many variables each marginal has.
+        "rows" or "marginals".
+    n_rows, n_marginals : int or None
+        How many rows or marginals there were.
     n_sampled : int or None
         How many of the rows were fitted, where that were not all.
     loss : str or None
-        Of marginals as given: "squares", "likelihood" or "gaussian".
+        Of marginals: "squares", "likelihood" or "gaussian".
     weighting : "counts", tuple of float or None
         By squares: the weight of each of them; None if all are equal.
     """
@@ -110,19 +109,12 @@ class FittedTo:
     kind: str
     n_rows: int | None = None
     n_marginals: int | None = None
-    order: int | None = None
     n_sampled: int | None = None
     loss: str | None = None
     weighting: str | tuple[float, ...] | None = None
 
     def __str__(self) -> str:
         """Say what was fitted."""
-        if self.kind == "implicit":
-            return (
-                f"all {self.n_marginals} marginals of order {self.order}, implicitly from the rows"
-            )
-        if self.kind == "counted":
-            return f"{self.n_marginals} marginals counted over the rows"
         if self.kind == "marginals":
             return f"{self.n_marginals} marginals"
         if self.n_sampled is not None:
@@ -163,8 +155,8 @@ class Solution:
         How far fits that are as good as each other are from their average, in nats.
     source : FittedTo or None
         What was fitted.
-    settings : Likelihood, Coupled or None
-        The objective with all of its settings.
+    settings : Likelihood or None
+        The settings of a fit by likelihood.
     marginals : MarginalSet or None
         The tables, of a fit to tables.
     reopen : callable or None
@@ -187,7 +179,7 @@ class Solution:
     n_averaged: int = 1
     disagreement: float | None = None
     source: FittedTo | None = None
-    settings: Objective | None = None
+    settings: Likelihood | None = None
     marginals: MarginalSet | None = None
     reopen: Reopen | None = field(default=None, compare=False)
     fingerprint: int | None = None

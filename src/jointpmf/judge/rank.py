@@ -59,7 +59,7 @@ def choose_rank(
     *,
     n_folds: int = 5,
     validation: Any = None,
-    objective: str | Likelihood = "likelihood",
+    objective: Likelihood | None = None,
     search: Search | None = None,
     sample_weight: Any = None,
     max_iter: int | None = None,
@@ -84,7 +84,7 @@ def choose_rank(
         Parts of the rows that are held out in turn.
     validation : float, table, array of bool, HiddenCells or callable, optional
         What to score by instead of folds, as in `fit_rows`.
-    objective : "likelihood" or Likelihood
+    objective : Likelihood, optional
         How to fit; by default there is a little smoothing for validation, and none else.
     search : Search, optional
         From how many starts the fits to all rows begin, and what they may cost, as in `fit_rows`.
@@ -166,7 +166,7 @@ def _with_components(
 
 def _checked_settings(objective: Any) -> Likelihood:
     settings = checked_objective(objective)
-    if not isinstance(settings, Likelihood) or settings.target:
+    if settings.target:
         raise JointPMFError("ranks are compared by a Likelihood without a target")
     return settings
 

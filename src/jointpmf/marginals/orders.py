@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from jointpmf.domain import Domain
 
 _MOST_CELLS = 2**27
-"""Cells of all tables together that are counted at most; more would fill the memory."""
+"""Cells of all tables together that are listed at most; more would fill the memory."""
 
 _MANY_SUBSETS = 20_000
-"""With more tables than this, passes over the rows are the better way."""
+"""Tables that are listed at most where a model file says only their order."""
 
 _MOST_SUBSETS = 300_000
 """Subsets that are listed at most; more would take minutes."""
@@ -67,15 +67,4 @@ def check_listed(domain: Domain, order: int) -> None:
             f"the {text_of_count(n_subsets)} marginals of order {order} would take "
             f"{text_of_size(_BYTES_PER_TABLE * n_subsets)} and more: lower the order, take fewer "
             "variables, or say which subsets"
-        )
-
-
-def check_countable(domain: Domain, order: int) -> None:
-    """Raise if there are more marginals of an order than can be counted and kept."""
-    order = whole_number(order, "the order", 1)
-    n_subsets, n_cells = math.comb(len(domain), order), n_table_cells(domain.sizes, order)
-    if n_subsets > _MOST_SUBSETS or n_cells > _MOST_CELLS:
-        raise JointPMFError(
-            f"the {n_subsets} marginals of order {order} have {n_cells:.2g} cells, too many to "
-            "count: lower the order, take fewer variables, or use the objective 'likelihood'"
         )

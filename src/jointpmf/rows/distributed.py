@@ -33,7 +33,6 @@ from jointpmf.domain import Domain, check_distinct
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.rows.parts import (
     CountLevels,
-    CountSubsets,
     DrawSample,
     Expect,
     HashRows,
@@ -183,7 +182,6 @@ STEPS: dict[type, str] = {
     FindLevels: "finding the levels of the columns",
     MakePart: "making codes",
     CountLevels: "making codes and counting levels",
-    CountSubsets: "counting marginals",
     DrawSample: "drawing a sample of the rows",
     Expect: "computing expected counts",
     HashRows: "hashing the rows for the checkpoint",

@@ -1,13 +1,12 @@
 """Tables that are not in memory at once: rows in parts, and sums over the parts.
 
-Everything a fit asks of rows is a sum: counts of levels and of subsets, the expected counts of an
-EM step, rows drawn at random. So whoever holds the parts (a file, Dask, Spark) only has to
+Everything a fit asks of rows is a sum: counts of levels, the expected counts of an EM step, rows
+drawn at random. So whoever holds the parts (a file, Dask, Spark) only has to
 run a *task* on each of them and to merge what comes out; a task is small, and so is its result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
@@ -15,11 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 import numpy as np
 
 from jointpmf.data.codes import Codes
-from jointpmf.marginals.counting import Subset, count_tables
-from jointpmf.marginals.counts import MarginalCounts
-from jointpmf.marginals.orders import check_countable
-from jointpmf.marginals.tables import Table as CountTable
-from jointpmf.marginals.tables import add
 from jointpmf.rows.distinct import row_hashes
 from jointpmf.rows.expectation import Stacks
 from jointpmf.rows.source import Table, digest_of
@@ -33,7 +27,6 @@ from jointpmf.rows.table import (
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
-    from jointpmf.marginals.marginal_set import MarginalSet
 
 
 @dataclass(frozen=True)
@@ -142,28 +135,6 @@ class HashRows:
 def fingerprint_of(table: Table) -> int:
     """Return a number that tells tables in memory apart, whatever the order of their rows."""
     return HashRows()(Part(0, table.rows)).value % 2**64
-
-
-@dataclass(frozen=True)
-class SubsetCounts:
-    """How often each cell of each subset was seen."""
-
-    tables: list[CountTable]
-
-    def merged(self, other: SubsetCounts) -> SubsetCounts:
-        """Return the counts of both."""
-        return SubsetCounts([add(a, b) for a, b in zip(self.tables, other.tables, strict=True)])
-
-
-@dataclass(frozen=True)
-class CountSubsets:
-    """The task of counting subsets of the variables."""
-
-    subsets: Sequence[Subset]
-
-    def __call__(self, part: Part) -> SubsetCounts:
-        """Return the counts of a part."""
-        return SubsetCounts(count_tables(part.codes, self.subsets, part.rows.weights))
 
 
 @dataclass(frozen=True)
@@ -300,13 +271,6 @@ class PartedRows:
         rate = size / self.total if self.levels.n_rows > size else None
         drawn = self.parts.total(DrawSample(rate, seed))
         return Codes(self.domain, drawn.columns.T), drawn.weights
-
-    def marginals(self, order: int) -> MarginalSet:
-        """Return all marginals of an order, counted in one pass."""
-        check_countable(self.domain, order)
-        counts = MarginalCounts.of_order(self.domain, order)
-        counts.tables = self.parts.total(CountSubsets(counts.subsets)).tables
-        return counts.to_marginals()
 
 
 class PartedExpectation(Stacks):

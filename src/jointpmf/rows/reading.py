@@ -16,13 +16,11 @@ from jointpmf.data.encode import ReadOptions, encode
 from jointpmf.data.levels import LevelCollector, LevelRules, scales_of
 from jointpmf.domain import name_list
 from jointpmf.errors import JointPMFError, is_unicode, listing, shown, whole_number
-from jointpmf.marginals.counts import MarginalCounts
 
 if TYPE_CHECKING:
     from jointpmf.data.given_scales import Scales
     from jointpmf.data.table_files import TableFile
     from jointpmf.domain import Domain
-    from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.rows.weighted import WeightedCodes
 
 
@@ -116,16 +114,6 @@ class Reading(Protocol):
 
     def batches(self) -> Iterator[WeightedCodes]:
         """Yield the codes of the rows, some at a time, and what they count for."""
-
-
-def counted_marginals(reading: Reading, order: int) -> tuple[MarginalSet, int]:
-    """Return all marginals of an order and the number of rows; only counts are ever in memory."""
-    counts = MarginalCounts.of_order(reading.domain, order)
-    n_rows = 0
-    for codes, weights in reading.batches():
-        counts.add(codes, weights)
-        n_rows += codes.n_rows
-    return counts.to_marginals(), n_rows
 
 
 class FileReading:

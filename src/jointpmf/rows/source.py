@@ -15,7 +15,6 @@ from jointpmf.rows.table import ExpectedCounts, TableRows, drawn_by_weight, rows
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
-    from jointpmf.marginals.marginal_set import MarginalSet
 
 
 class Source(Protocol):
@@ -54,9 +53,6 @@ class Source(Protocol):
 
     def sample(self, size: int, seed: int) -> tuple[Codes, np.ndarray]:
         """Return about `size` rows, or all if there are no more, and how often each was drawn."""
-
-    def marginals(self, order: int) -> MarginalSet:
-        """Return all marginals of an order, counted in one pass."""
 
 
 @dataclass(frozen=True)
@@ -121,12 +117,6 @@ class Table:
             weights = rows.weights[drawn]
         some = rows.taken(drawn)
         return Codes(self.domain, some.columns.T), weights
-
-    def marginals(self, order: int) -> MarginalSet:
-        """Return all marginals of an order."""
-        from jointpmf.marginals.marginal_set import MarginalSet
-
-        return MarginalSet.from_table(self.codes, order, self.weights)
 
     def taken(self, which: np.ndarray) -> Table:
         """Return some of the rows, by a mask or by their positions."""

@@ -13,7 +13,6 @@ from jointpmf.solvers.loop import Arrays, State
 
 if TYPE_CHECKING:
     from jointpmf.point import Point
-    from jointpmf.solvers.implicit import ImplicitLeastSquares
 
 
 class _Solved(NamedTuple):
@@ -47,12 +46,10 @@ class AOADMM:
 
     relative = True
 
-    def __init__(
-        self, problem: CoupledLeastSquares | ImplicitLeastSquares, inner: Inner | None = None
-    ) -> None:
+    def __init__(self, problem: CoupledLeastSquares, inner: Inner | None = None) -> None:
         self.problem, self.inner = problem, inner or Inner()
         self.domain = problem.domain
-        self.floor, self.resolution = problem.floor, problem.resolution
+        self.floor = problem.floor
         sizes = [*self.domain.sizes, 1]  # the weights are the last block
         self._duals = [np.zeros((problem.rank, size)) for size in sizes]
         self._moved = np.ones(len(sizes))
@@ -72,10 +69,9 @@ class AOADMM:
         return State(point, self._objective_after(block, point), primal_gap, dual_gap)
 
     def memory(self, state: State) -> Arrays:
-        """Return the dual of each block, how far it moved, and the norm, which may be estimated."""
+        """Return the dual of each block, and how far it moved."""
         duals = np.concatenate(self._duals, axis=1)
-        norm = np.array(self.problem.norm)
-        return {"duals": duals, "moved": self._moved.copy(), "norm": norm}
+        return {"duals": duals, "moved": self._moved.copy()}
 
     def recalled(self, state: State, memory: Arrays) -> State:
         """Return the state, and go on from it with this memory."""
@@ -83,7 +79,6 @@ class AOADMM:
         for dual, part in zip(self._duals, np.split(memory["duals"], ends[:-1], 1), strict=True):
             dual[:] = part
         self._moved[:] = memory["moved"]
-        self.problem.norm = float(memory["norm"])
         return state
 
     def _solve(self, b: int, block: Block, point: Point) -> _Solved:

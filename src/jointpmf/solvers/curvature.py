@@ -89,11 +89,18 @@ class CurvatureAtPoint:
 
     def times(self, vector: np.ndarray) -> np.ndarray:
         """Return JᵀJ times a vector, without forming JᵀJ."""
-        rank, own = len(self.point.weights), self.others
-        changes = factor_changes(self.point, vector[rank:], self.offsets)
-        moved = np.einsum("ijfg,jfg->ifg", self.pairs, changes) - own * changes
-        whole = np.einsum("nfg,ngf->gf", own, changes)
-        return product_of(self.point, vector, self.offsets, (self.whole, own), (whole, moved))
+        point, own = self.point, self.others
+        rank = len(point.weights)
+        weights, change = vector[:rank], vector[rank:].reshape(-1, rank)
+        cross_grams = np.empty_like(own)
+        kernels.set_cross_grams(point.factors, change, self.offsets, cross_grams)
+        moved = np.einsum("ijfg,jfg->ifg", self.pairs, cross_grams) - own * cross_grams
+        whole = np.einsum("nfg,ngf->gf", own, cross_grams)
+        factors = np.empty_like(point.factors)
+        kernels.set_factor_product(
+            point.weights, point.factors, weights, change, self.offsets, own, moved, factors
+        )
+        return np.concatenate([self.whole @ weights + whole @ point.weights, factors.ravel()])
 
     @cached_property
     def others(self) -> np.ndarray:
@@ -112,33 +119,6 @@ class CurvatureAtPoint:
 def factor_grams(factors: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Return the Gram matrix of each variable's factor."""
     return np.array([factors[a:b].T @ factors[a:b] for a, b in pairwise(offsets)])
-
-
-def factor_changes(point: Point, change: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return each variable's factor, transposed, times its change; all changes are one vector."""
-    rank = len(point.weights)
-    out = np.empty((len(offsets) - 1, rank, rank))
-    kernels.set_cross_grams(point.factors, change.reshape(-1, rank), offsets, out)
-    return out
-
-
-def product_of(
-    point: Point,
-    vector: np.ndarray,
-    offsets: np.ndarray,
-    still: tuple[np.ndarray, np.ndarray],
-    moved: tuple[np.ndarray, np.ndarray],
-) -> np.ndarray:
-    """Return JᵀJ times a vector, from sums of Gram products and from how the change moves them.
-
-    Both are pairs: of all variables, and of all but one, for each.
-    """
-    weights, factors = vector[: len(point.weights)], np.empty_like(point.factors)
-    change = vector[len(weights) :].reshape(factors.shape)
-    kernels.set_factor_product(
-        point.weights, point.factors, weights, change, offsets, still[1], moved[1], factors
-    )
-    return np.concatenate([still[0] @ weights + moved[0] @ point.weights, factors.ravel()])
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,6 @@ class EM:
 
     relative = False
     floor = 0.0
-    resolution = 0.0
 
     def __init__(
         self,

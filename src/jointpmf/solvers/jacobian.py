@@ -60,11 +60,6 @@ def n_free_parameters(domain: Domain, rank: int) -> int:
     return rank - 1 + rank * sum(size - 1 for size in domain.sizes)
 
 
-def can_be_decided(domain: Domain, rank: int) -> bool:
-    """Tell whether a model is small enough for the rank of its Jacobian to be computed."""
-    return rank * (1 + sum(domain.sizes)) <= _MAX_PARAMETERS
-
-
 def is_determined(curvature: Curvature, rank: int, generator: np.random.Generator) -> bool | None:
     """Tell whether the marginals see all parameters of a model; None if it is too large to tell."""
     domain = curvature.domain

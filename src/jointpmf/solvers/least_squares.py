@@ -27,7 +27,7 @@ from jointpmf.compiled.blas import gemm_address
 from jointpmf.compiled.panels import aligned_zeros, padded_width, panels
 from jointpmf.errors import JointPMFError, float_array, listing
 from jointpmf.marginals.tables import CompressedRows, SparseTable, Table, matrix_shape
-from jointpmf.solvers.curvature import Curvature, CurvatureAtPoint, factor_grams
+from jointpmf.solvers.curvature import Curvature, factor_grams
 from jointpmf.threads import run_all
 
 if TYPE_CHECKING:
@@ -127,9 +127,6 @@ class CoupledLeastSquares:
     residual_cells : int
         Cells of the largest block of residuals that is formed at once.
     """
-
-    resolution = 0.0
-    """Objectives are told apart however small they are."""
 
     def __init__(
         self,
@@ -268,10 +265,6 @@ class CoupledLeastSquares:
     def curvature(self) -> Curvature:
         """What JᵀJ is made from, at any point."""
         return Curvature(self.domain, self.subsets, self.marginal_weights)
-
-    def curvature_at(self, point: Point) -> CurvatureAtPoint:
-        """Return JᵀJ at a point."""
-        return self.curvature.at(point)
 
     def _load(self, point: Point) -> None:
         """Bring everything that depends on the factors alone up to date, if it is not already."""

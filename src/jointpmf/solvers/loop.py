@@ -91,8 +91,6 @@ class Solver(Protocol):
     """An objective below this is zero to rounding."""
     relative: bool
     """Whether the tolerance is a part of the objective, or an amount of it."""
-    resolution: float
-    """An objective below this is not told apart from zero: the tolerance is then a part of this."""
 
     def start(self, point: Point) -> State:
         """Return the state at a feasible point."""
@@ -306,8 +304,7 @@ class _Run:
         before = self.reached
         state = self.solver.step(before.state)
         gain = before.state.objective - state.objective
-        objective = max(before.state.objective, self.solver.resolution)
-        unit = objective if self.solver.relative else 1.0
+        unit = before.state.objective if self.solver.relative else 1.0
         is_small = state.may_stop and abs(gain) < self.loop.tol * unit
         return self._reach(before.iteration + 1, state, before.n_small + 1 if is_small else 0)
 

@@ -15,7 +15,6 @@ from jointpmf.solvers.newton import Newton, NewtonState
 
 if TYPE_CHECKING:
     from jointpmf.point import Point
-    from jointpmf.solvers.implicit import ImplicitLeastSquares
     from jointpmf.solvers.least_squares import CoupledLeastSquares
     from jointpmf.solvers.loop import Arrays, Solver, State
 
@@ -28,7 +27,7 @@ _LEAST_GAIN = 0.01
 costs no more than a few sweeps."""
 
 
-def solver_of(method: str, problem: CoupledLeastSquares | ImplicitLeastSquares) -> Solver:
+def solver_of(method: str, problem: CoupledLeastSquares) -> Solver:
     """Return the solver of a method: "auto", "aoadmm" or "newton"."""
     if method == "aoadmm":
         return AOADMM(problem)
@@ -37,7 +36,7 @@ def solver_of(method: str, problem: CoupledLeastSquares | ImplicitLeastSquares) 
     return SweepsThenNewton(problem, n_sweeps_of(problem))
 
 
-def n_sweeps_of(problem: CoupledLeastSquares | ImplicitLeastSquares) -> int:
+def n_sweeps_of(problem: CoupledLeastSquares) -> int:
     """Return after how many sweeps second order takes over."""
     n_parameters = problem.rank * (1 + sum(problem.domain.sizes))
     return _MANY_SWEEPS if n_parameters > _MANY_PARAMETERS else _FEW_SWEEPS
@@ -48,13 +47,13 @@ class SweepsThenNewton:
 
     relative = True
 
-    def __init__(self, problem: CoupledLeastSquares | ImplicitLeastSquares, n_sweeps: int) -> None:
+    def __init__(self, problem: CoupledLeastSquares, n_sweeps: int) -> None:
         self.problem = problem
         self.domain = problem.domain
         self.n_sweeps = n_sweeps
         self.newton = Newton(problem)
         self.aoadmm = AOADMM(problem)
-        self.floor, self.resolution = problem.floor, problem.resolution
+        self.floor = problem.floor
 
     def start(self, point: Point) -> State:
         """Return the state at a feasible point."""

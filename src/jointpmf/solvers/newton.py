@@ -9,19 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from jointpmf.compiled.simplex import project_point
 from jointpmf.point import Point
-from jointpmf.solvers.curvature import CurvatureAtPoint, Tangent, pivot_of_each_parameter
+from jointpmf.solvers.curvature import Tangent, pivot_of_each_parameter
 from jointpmf.solvers.least_squares import CoupledLeastSquares
 from jointpmf.solvers.loop import Arrays, State
-
-if TYPE_CHECKING:
-    from jointpmf.solvers.implicit import ImplicitLeastSquares
 
 _CG_PRECISION, _MAX_CG = 1e-3, 300
 """Part of its first size at which the residual of conjugate gradients, in the norm of what they
@@ -55,15 +51,11 @@ class Newton:
 
     relative = True
 
-    def __init__(
-        self, problem: CoupledLeastSquares | ImplicitLeastSquares, largest_factorised: int = 4000
-    ) -> None:
+    def __init__(self, problem: CoupledLeastSquares, largest_factorised: int = 4000) -> None:
         self.problem, self.domain = problem, problem.domain
         n_parameters = problem.rank * (1 + sum(self.domain.sizes))
-        is_small = n_parameters <= largest_factorised
-        self.is_factorising = isinstance(problem, CoupledLeastSquares) and is_small
-        self.floor, self.resolution = problem.floor, problem.resolution
-        self.curvature_at = problem.curvature_at
+        self.is_factorising = n_parameters <= largest_factorised
+        self.floor = problem.floor
 
     def start(self, point: Point) -> NewtonState:
         """Return the state at a feasible point."""
@@ -94,14 +86,12 @@ class Newton:
         return replace(state, stalled=True)
 
     def memory(self, state: State) -> Arrays:
-        """Return the gradient, how much to damp, and the norm, which may be estimated."""
+        """Return the gradient, and how much to damp."""
         assert isinstance(state, NewtonState)
-        norm = np.array(self.problem.norm)
-        return {"gradient": state.gradient, "damping": np.array(state.damping), "norm": norm}
+        return {"gradient": state.gradient, "damping": np.array(state.damping)}
 
     def recalled(self, state: State, memory: Arrays) -> NewtonState:
         """Return the state that had this point and this memory."""
-        self.problem.norm = float(memory["norm"])
         return NewtonState(
             state.point,
             state.objective,
@@ -137,10 +127,10 @@ class _Quadratic:
         self.values = values[self.tangent.moved]
         is_weight = self.tangent.moved < len(point.weights)
         self.floors = np.where(is_weight, _LEAST_PART * self.values, 0.0)
-        curvature = newton.curvature_at(point)
+        curvature = newton.problem.curvature.at(point)
         self.times, self.own = curvature.times, curvature.own_blocks()
         self.matrix: np.ndarray | None = None
-        if newton.is_factorising and isinstance(curvature, CurvatureAtPoint):
+        if newton.is_factorising:
             self.matrix = self.tangent.reduce_matrix(curvature.matrix())
         size = max(len(self.gradient), 1)
         trace = self.own.trace() if self.matrix is None else np.trace(self.matrix)

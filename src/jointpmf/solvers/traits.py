@@ -67,7 +67,6 @@ class PointSolver(ABC):
 
     relative = False
     floor = 0.0
-    resolution = 0.0
 
     @abstractmethod
     def start(self, point: Point) -> State:

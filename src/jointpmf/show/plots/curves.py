@@ -254,9 +254,8 @@ def convergence(solution: Solution, ax: Axes | None = None) -> Axes:
     iterations = np.array([step.iteration for step in solution.history])
     objective = finite([step.objective for step in solution.history])
     held_out = finite([step.validation for step in solution.history])
-    source = solution.source
-    is_coupled = solution.marginals is not None or (source is not None and source.kind != "rows")
-    unit = "½ squared error of the marginals" if is_coupled else "−log-likelihood per row (nats)"
+    is_of_rows = solution.marginals is None
+    unit = "−log-likelihood per row (nats)" if is_of_rows else "½ squared error of the marginals"
     with drawing(ax) as ax:
         ax.set(xlabel="iteration", ylabel=unit)
         if np.isnan(objective).all():

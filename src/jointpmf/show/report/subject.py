@@ -46,12 +46,10 @@ class Subject:
     def of_solution(cls, solution: Solution) -> Subject:
         """Return what a Solution tells."""
         marginals = solution.marginals
-        source = solution.source
-        by_marginals = marginals is not None or (source is not None and source.kind != "rows")
         about = {
-            "method": "marginals" if by_marginals else "likelihood",
+            "method": "likelihood" if marginals is None else "marginals",
             "tables": "" if marginals is None else str(len(marginals)),
-            "source": str(source or ""),
+            "source": str(solution.source or ""),
             "start": str(solution.start or ""),
             "starts": str(solution.n_starts) if solution.replication else "",
             "agreed": str(solution.n_agreed) if solution.replication else "",
