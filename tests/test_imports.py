@@ -136,7 +136,6 @@ RESULTS = {  # they have attributes, and the function that returns one has the e
     "Identifiability": "judge.identifiability",
     "RankCurve": "judge.curve",
     "Summary": "judge.summary",
-    "VLMRTest": "judge.vuong",
 }
 
 

@@ -22,7 +22,6 @@ UPWARD = {
     ("judge.identifiability", "show.notebook"),  # _repr_html_
     ("judge.curve", "show.notebook"),  # _repr_html_
     ("judge.summary", "show.notebook"),  # _repr_html_
-    ("judge.vuong", "show.notebook"),  # _repr_html_
     ("judge.uncertainty", "show.notebook"),  # _repr_html_
 }
 """Who imports from folders to its right, inside a method for people that is named beside it."""

@@ -30,23 +30,12 @@ def test_its_ranks_are_those_of_single_curves(weights):
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
-def test_it_bends_gains_and_is_tested_like_any_other(weights):
+def test_it_bends_and_gains_like_any_other(weights):
     curve = climbed(ranks=[1, 2, 3], sample_weight=weights)
     heights = [score.log_likelihood for score in curve.scores]
     np.testing.assert_allclose(curve.gains[1:], np.diff(heights))
     assert curve.elbow == 2
     assert "bends at rank 2" in str(curve)
-    for test, rank in zip(curve.vlmr_tests().tests, (1, 2), strict=True):
-        models = curve[rank].pmf, curve[rank + 1].pmf
-        logs = [pmf.log_probability(ROWS) for pmf in models]
-        counted = np.ones(ROWS.n_rows) if weights is None else weights
-        assert test.statistic == pytest.approx(2 * counted @ (logs[1] - logs[0]))
-
-
-def test_smoothed_fits_are_not_tested():
-    curve = climbed(ranks=[1, 2], objective=jp.Likelihood(smoothing=0.1))
-    with pytest.raises(jp.JointPMFError, match="needs maximum-likelihood fits"):
-        curve.vlmr(1)
 
 
 def test_held_out_rows_are_the_same_for_every_rank():

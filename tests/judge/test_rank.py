@@ -530,11 +530,6 @@ class TestCurve:
         assert f"{100 * curve.scores[1].smallest:.1f} %" in str(curve)
         assert "nan" not in str(curve)
 
-    def test_the_table_behind_it_is_not_shown_or_compared(self):
-        curve = jp.choose_rank(UNIQUE, [1], "bic", random_state=0)
-        assert "_table" not in repr(curve)
-        assert curve == replace(curve, _table=None)
-
 
 class TestProgress:
     def test_nothing_is_printed_without_a_bar(self, capfd):

@@ -19,7 +19,6 @@ from jointpmf.fit.solution import Restart, Solution, Start
 from jointpmf.judge.bootstrap import BootstrapTest
 from jointpmf.judge.curve import RankCurve, RankScore
 from jointpmf.judge.information import component_information
-from jointpmf.judge.vuong import VLMRTest, VLMRTests
 from jointpmf.model_file import read_model_file, write_model
 from jointpmf.show.report.comparison import Budget, compared_pairs, comparison
 from jointpmf.show.report.components import telling_levels
@@ -994,7 +993,6 @@ def results(pmf):
         "curve": scores((1, -3.0, 0.1), (2, -2.0, math.nan)),
         "bootstrap": BootstrapTest(2, 3.5, 0.25, np.zeros(3)),
         "goodness": jp.summary(pmf, jp.Codes(pmf.domain, rows)).goodness_of_fit(),
-        "vlmr": VLMRTests((VLMRTest(1, 2, 3.5, 0.125, 3.4, 0.25, np.ones(3), 0, 0),)),
     }
 
 
@@ -1046,7 +1044,6 @@ class TestNotebooks:
         assert "p = 0.25" in found["bootstrap"]
         assert "x0, x1" in found["goodness"]
         assert "the χ² test is not defined" in found["goodness"]
-        assert "VLMR p = 0.125, adjusted p = 0.25" in found["vlmr"]
 
     def test_disagreements_are_shown(self):
         domain = jp.Domain.of_sizes([2, 2])

@@ -270,8 +270,6 @@ CALLS = [
     call("Sizes.to_frame", SUMMARY.sizes_by("a").to_frame),
     call("Goodness.to_frame", SUMMARY.goodness_of_fit().to_frame),
     call("RankCurve.to_frame", CURVE.to_frame),
-    call("RankCurve.vlmr", CURVE.vlmr, rank=1),
-    call("VLMRTests.to_frame", CURVE.vlmr_tests().to_frame),
     call("Population.to_frame", PMF.population(3, random_state=0).to_frame),
     call("PMFEstimator", after(jp.PMFEstimator, "score")),
     call("PMFEstimator.fit", jp.PMFEstimator(**SHORT).fit, X=X),

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jointpmf.data.decode import table_of
-from jointpmf.errors import JointPMFError, shown, whole_number
+from jointpmf.errors import JointPMFError, shown
 from jointpmf.judge.elbow import elbow, gains
 from jointpmf.judge.rank_text import curve_text
 from jointpmf.judge.summary import criterion_name
-from jointpmf.judge.vuong import VLMRTest, VLMRTests, vlmr_test
 
 if TYPE_CHECKING:
-    from jointpmf.data.codes import Codes
     from jointpmf.fit.solution import Solution
 
 
@@ -72,7 +70,6 @@ class RankCurve:
     scores: tuple[RankScore, ...]
     fold_scores: np.ndarray = field(repr=False)
     solutions: tuple[Solution, ...] = field(default=(), repr=False)
-    _table: tuple[Codes, np.ndarray | None] | None = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, rank: int) -> Solution:
         """Return the fit of a rank to all rows."""
@@ -129,52 +126,6 @@ class RankCurve:
     def elbow(self) -> int | None:
         """The rank at which the fitted log-likelihood bends (docs/math.md, eq. 58)."""
         return elbow(self._ranks, [score.log_likelihood for score in self.scores])
-
-    def vlmr(self, rank: int) -> VLMRTest:
-        """Test a rank against the next one of the curve, after Vuong, Lo, Mendell and Rubin.
-
-        The test needs no simulation, but its theory does not hold for components (Jeffries, 2003),
-        and it refutes ranks that are enough (docs/rank.md); `bootstrap_test` is more to be trusted.
-
-        Parameters
-        ----------
-        rank : int
-            The rank under test. The curve must be of maximum-likelihood fits, without smoothing,
-            as an information criterion has them.
-
-        Examples
-        --------
-        >>> import jointpmf as jp
-        >>> truth = jp.random_pmf(jp.Domain.of_sizes([6] * 6), rank=2, random_state=0)
-        >>> rows = truth.sample(2000, random_state=0, backend="codes")
-        >>> curve = jp.choose_rank(rows, [1, 2], criterion="bic", random_state=0)
-        >>> curve.vlmr(1).p_value < 0.001
-        True
-        """
-        rank = whole_number(rank, "the rank", 1)
-        models = {r: s.pmf for r, s in zip(self._ranks, self.solutions, strict=False)}
-        larger = min((r for r in models if r > rank), default=None)
-        if rank not in models or larger is None:
-            raise JointPMFError(
-                f"the curve has no models of rank {shown(rank)} and of a larger one to compare"
-            )
-        if self._table is None:
-            raise JointPMFError("the test needs maximum-likelihood fits: leave smoothing out")
-        return vlmr_test(models[rank], models[larger], *self._table)
-
-    def vlmr_tests(self) -> VLMRTests:
-        """Return the test `vlmr` of every rank of the curve against the next one.
-
-        Examples
-        --------
-        >>> import jointpmf as jp
-        >>> rows = jp.random_pmf(jp.Domain.of_sizes([3] * 4), 2, 0).sample(300, random_state=0)
-        >>> curve = jp.choose_rank(rows, [1, 2, 3], criterion="bic", random_state=0)
-        >>> curve.vlmr_tests().to_frame()["rank"].to_list()
-        [1, 2]
-        """
-        ranks = self._ranks[: len(self.solutions)]
-        return VLMRTests(tuple(self.vlmr(rank) for rank in ranks[:-1]))
 
     def to_frame(self, backend: str = "polars") -> Any:
         """Return the scores as a frame, "polars", "pandas" or "pyarrow": one row per rank.

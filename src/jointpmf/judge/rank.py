@@ -146,8 +146,7 @@ def choose_rank(
         )
     held_out = np.array([[r.held_out for r in same] for same in results])
     scores = _with_components(scores, solutions, whole)
-    kept = None if fit.smoothing else (codes, weights)
-    return RankCurve(criterion, scores, held_out, tuple(solutions), kept)
+    return RankCurve(criterion, scores, held_out, tuple(solutions))
 
 
 def _with_components(

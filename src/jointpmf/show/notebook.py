@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from jointpmf.judge.identifiability import Identifiability
     from jointpmf.judge.summary import Summary
     from jointpmf.judge.uncertainty import Uncertainty
-    from jointpmf.judge.vuong import VLMRTest
     from jointpmf.marginals.marginal_set import Disagreement, MarginalSet
     from jointpmf.pmf import JointPMF
     from jointpmf.show.intervals import ProfileIntervals
@@ -172,7 +171,7 @@ def rank_curve_html(curve: RankCurve) -> str:
     return fragment(_heading(best), curve_html(curve))
 
 
-def sentence_html(test: BootstrapTest | VLMRTest) -> str:
+def sentence_html(test: BootstrapTest) -> str:
     """Return what a test found."""
     return fragment(element("p", str(test)))
 
