@@ -86,7 +86,6 @@ bench: .venv/bench .venv-peers/done
 	$(BIN)/python -m benchmarks.imputation_draws
 	$(BIN)/python -m benchmarks.classification
 	$(BIN)/python -m benchmarks.streaming
-	$(BIN)/python -m benchmarks.plan
 	$(BIN)/python -m benchmarks.distributed
 
 # Odd files, tables and commands, stops and kills for some minutes; a finding ends it with 1 and is

@@ -18,7 +18,6 @@ SLOW = {
     "fit/test_batches.py",
     "fit/test_checkpoint.py",
     "fit/test_files.py",
-    "fit/test_forecast.py",
     "fit/test_opening.py",
     "fit/test_published.py",
     "fit/test_rank_by_cells.py",

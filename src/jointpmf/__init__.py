@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from jointpmf.estimators.density import PMFEstimator
     from jointpmf.estimators.imputer import PMFImputer
     from jointpmf.estimators.supervised import PMFClassifier, PMFRegressor
-    from jointpmf.fit.forecast import plan
     from jointpmf.fit.marginals import fit_marginals
     from jointpmf.fit.rows import fit_rows
     from jointpmf.fit.settings import Checkpoint, HiddenCells, Likelihood, Search
@@ -72,7 +71,6 @@ _NAMES_OF = {
     "fit.solution": ["Solution"],
     "fit.rows": ["fit_rows"],
     "fit.marginals": ["fit_marginals"],
-    "fit.forecast": ["plan"],
     "judge.identifiability": ["identifiability"],
     "judge.error_limits": ["error_limits"],
     "judge.information": [
@@ -135,7 +133,6 @@ __all__ = [
     "load",
     "mutual_information",
     "pivot_ratings",
-    "plan",
     "random_pmf",
     "recommend",
     "summary",

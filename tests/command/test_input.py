@@ -163,11 +163,6 @@ def ask(*more):
     return ["query", "good.safetensors", *more]
 
 
-def plan(rows="10", variables=3, levels=2, rank=2):
-    given = {"rows": rows, "variables": variables, "levels": levels, "rank": rank}
-    return ["plan", *(f"--{name}={value}" for name, value in given.items())]
-
-
 def identify(sizes, rank=2, *more):
     return ["identify", "--sizes", sizes, "--rank", str(rank), *more]
 
@@ -352,16 +347,6 @@ BAD_COMMANDS = [
     ("a device to check", ["check", "/dev/zero"], "it is a device"),
     ("a device of a model", ["info", "/dev/zero"], "not a model file"),
     ("an empty device", fit("/dev/null"), "/dev/null is empty"),
-    ("rows of NaN", plan(rows="nan"), "--rows must be a whole number, not nan"),
-    ("rows without end", plan(rows="inf"), "--rows must be a whole number, not inf"),
-    ("half a row", plan(rows="2.5"), "--rows must be a whole number, not 2.5"),
-    ("no row to plan", plan(rows="0"), "n_rows must be a whole number of at least 1, not 0"),
-    ("rows below zero", plan(rows="-1e6"), "n_rows must be .* not -1000000"),
-    ("rows beyond all disks", plan(rows="1e18"), r"10\^18 rows of 3 variables would take 10\^18 b"),
-    ("variables beyond memory", plan(variables=10**12), "rank 2 would take 29.1 TiB"),
-    ("levels beyond memory", plan(levels=10**12), "rank 2 would take 43.7 TiB"),
-    ("a rank beyond memory", plan(rank=10**12), "rank 1,000,000,000,000 would take 43.7 TiB"),
-    ("a rank of many digits", plan(rank=10**30), r"rank 10\^30 would take 10\^32 bytes"),
     ("bins beyond memory", fit("rows.csv", "--bins", f"age={10**20}"), r"10\^20 bins of 'age'"),
     ("bins as a float", fit("rows.csv", "--bins", "age=1e20"), "whole number or edges .*'1e20'"),
     ("a rank of a fit", fit("rows.csv", "--rank", str(10**12)), "would take 7.28 TiB, more memory"),

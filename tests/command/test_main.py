@@ -30,7 +30,6 @@ NAMES = [
     "report",
     "impute",
     "check",
-    "plan",
     "sample",
     "population",
     "score",
@@ -846,19 +845,3 @@ def test_the_rank_of_tables_is_found_by_itself(tmp_path, inside):
     found = jp.load(model).marginal(truth.domain.names)
     assert found.rank == 2
     np.testing.assert_allclose(found.table(), truth.table(), atol=1e-9)
-
-
-class TestPlan:
-    def test_it_says_what_a_fit_would_cost(self, inside):
-        asked = ["--rows", "1e3", "--variables", 10, "--levels", 3, "--rank", 2]
-        code, out, _ = inside("plan", *asked)
-        assert code == 0
-        assert out.startswith("1000 rows of 10 variables with 3 levels, rank 2")
-        code, out, _ = inside("plan", *asked, "--iterations", 5, "--json")
-        assert json.loads(out)["passes"] == 10
-
-    def test_bad_input(self, inside):
-        asked = ["--variables", 10, "--levels", 3, "--rank", 2]
-        code, _, err = inside("plan", "--rows", 1.5, *asked)
-        assert code == 2
-        assert err == "jointpmf: --rows must be a whole number, not 1.5\n"

@@ -45,7 +45,6 @@ OPTIONS = {
     "score": ["--worst", "-o", "--unknown", "--missing", "--json"],
     "classes": ["-o", "--keep", "--weights", "--unknown", "--json"],
     "check": ["--missing", "--json"],
-    "plan": ["--rows", "--variables", "--levels", "--rank", "--json"],
     "identify": ["--sizes", "--order", "--rank", "--json"],
 }
 NEEDED = {
@@ -57,7 +56,6 @@ NEEDED = {
     "score": lambda data: [_a_model(data), _a_file(data)],
     "classes": lambda data: [_a_model(data), _a_file(data), "-o", "new.csv"],
     "check": lambda data: [_a_file(data)],
-    "plan": lambda data: ["--rows", "100", "--variables", "4", "--levels", "2", "--rank", "2"],
     "identify": lambda data: ["--sizes", "3,3,3"],
 }
 CODES = (0, 2, 3)

@@ -35,7 +35,7 @@ CURVE = jp.choose_rank(ROWS, [1, 2], "bic", domain=DOMAIN, search=RANDOM, **QUIC
 SHORT = {"rank": 1, "max_iter": 1, "n_starts": 1, "bins": None, "random_state": 0}
 
 
-SLOW = ("fit_", "choose_rank", "bootstrap", "plan", "PMF", "Search")
+SLOW = ("fit_", "choose_rank", "bootstrap", "PMF", "Search")
 """Calls that fit a model each time, or several."""
 
 
@@ -202,7 +202,6 @@ CALLS = [
         jp.fit_marginals,
         **{"marginals": TABLES, "rank": 2, "search": RANDOM} | QUICK,
     ),
-    call("plan", jp.plan, n_rows=100, n_variables=5, levels=3, rank=2),
     call("Solution.loadings", BY_TRAITS.loadings),
     call("Solution.member_range", AVERAGED.member_range, query={"a": 0}, given={"b": 1}),
     call("Solution.report", SOLUTION.report, path="report.html"),

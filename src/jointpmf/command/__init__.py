@@ -2,5 +2,5 @@
 
 Every command turns its arguments into settings, makes one library call and prints the result.
 Begin with `main.py`, which lists the commands; each has a function in `fitting.py`, `asking.py`,
-`pages.py` or `planning.py`.
+`pages.py` or `identifying.py`.
 """

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jointpmf.command import asking, checking, fitting, pages, planning, population
+from jointpmf.command import asking, checking, fitting, identifying, pages, population
 from jointpmf.command.console import complain, open_streams, warn
 from jointpmf.errors import JointPMFError
 
@@ -30,15 +30,14 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
     pages.report: "report survey.safetensors survey.csv --open",
     asking.impute: "impute survey.safetensors holes.csv -o tables.csv --draws 20",
     checking.check: "check tables.toml",
-    planning.plan: "plan --rows 1e6 --variables 1000 --levels 4 --rank 10",
     asking.sample: "sample survey.safetensors -n 5 --given vote=Dole",
     population.population: "population survey.safetensors -n 999 --match tables.toml -o people.csv",
     asking.score: "score survey.safetensors survey.csv --worst 20",
     asking.classes: "classes survey.safetensors survey.csv -o classes.csv --keep person",
     asking.info: "info survey.safetensors",
-    planning.identify: "identify --sizes 10,10,10,10,10 --order 3 --rank 5",
-    planning.demo: "demo",
-    planning.version: "version",
+    identifying.identify: "identify --sizes 10,10,10,10,10 --order 3 --rank 5",
+    identifying.demo: "demo",
+    identifying.version: "version",
 }
 """All commands in the order in which the help lists them, and an example of each."""
 

@@ -33,13 +33,7 @@ def solver_of(method: str, problem: CoupledLeastSquares) -> Solver:
         return AOADMM(problem)
     if method == "newton":
         return Newton(problem)
-    return SweepsThenNewton(problem, n_sweeps_of(problem))
-
-
-def n_sweeps_of(problem: CoupledLeastSquares) -> int:
-    """Return after how many sweeps second order takes over."""
-    n_parameters = problem.rank * (1 + sum(problem.domain.sizes))
-    return _MANY_SWEEPS if n_parameters > _MANY_PARAMETERS else _FEW_SWEEPS
+    return SweepsThenNewton(problem)
 
 
 class SweepsThenNewton:
@@ -47,10 +41,11 @@ class SweepsThenNewton:
 
     relative = True
 
-    def __init__(self, problem: CoupledLeastSquares, n_sweeps: int) -> None:
+    def __init__(self, problem: CoupledLeastSquares) -> None:
         self.problem = problem
         self.domain = problem.domain
-        self.n_sweeps = n_sweeps
+        n_parameters = problem.rank * (1 + sum(problem.domain.sizes))
+        self.n_sweeps = _MANY_SWEEPS if n_parameters > _MANY_PARAMETERS else _FEW_SWEEPS
         self.newton = Newton(problem)
         self.aoadmm = AOADMM(problem)
         self.floor = problem.floor

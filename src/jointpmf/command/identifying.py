@@ -1,8 +1,7 @@
-"""Commands that need no data: `plan`, `identify`, `demo`, `version`."""
+"""The commands `identify`, `demo` and `version`."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,26 +15,6 @@ from jointpmf.errors import JointPMFError
 
 if TYPE_CHECKING:
     from jointpmf.judge.identifiability import Identifiability
-
-
-def plan(
-    rows: Annotated[float, typer.Option(help="How many rows the table has.", show_default=False)],
-    variables: Annotated[int, typer.Option(help="How many variables.", show_default=False)],
-    levels: Annotated[int, typer.Option(help="How many levels each has.", show_default=False)],
-    rank: Annotated[int, typer.Option(help="Number of components.", show_default=False)],
-    iterations: Annotated[int, typer.Option(help="How many iterations the fit may take.")] = 100,
-    as_json: Json = False,
-) -> None:
-    """Print what a fit would cost on this machine: passes, memory and time."""
-    from jointpmf.fit.forecast import plan as planned
-
-    if not math.isfinite(rows) or rows != int(rows):
-        raise JointPMFError(f"--rows must be a whole number, not {rows:g}")
-    found = planned(int(rows), variables, levels, rank, iterations)
-    if as_json:
-        print_json(asdict(found))
-    else:
-        console().print(str(found), highlight=False)
 
 
 def identify(
