@@ -89,7 +89,6 @@ def from_model(truth: jp.JointPMF, n_rows: int) -> tuple[jp.JointPMF, Errors]:
     solution = jp.fit_rows(codes, truth.rank, search=jp.Search(start=truth))
     found: Errors = {
         "ours": ours(solution),
-        "quick": ours(solution, quick=True),
         "poLCA": by_information(solution.pmf, codes),
     }
     return solution.pmf, found
@@ -106,7 +105,6 @@ def of_table(solution: jp.Solution, codes: jp.Codes, example: Example) -> Errors
     is_searched = example.n_repetitions > 0
     return {
         "ours": ours(solution),
-        "quick": ours(solution, quick=True),
         "poLCA": by_information(pmf, codes),
         "StepMix": by_stepmix(pmf, codes, example),
         "searched": deviations(fits_to(resampled, pmf.rank), pmf) if is_searched else None,
@@ -157,14 +155,9 @@ def values(pmf: jp.JointPMF) -> np.ndarray:
     return np.concatenate([pmf.weights, *[factor.ravel() for factor in pmf.factors]])
 
 
-def ours(solution: jp.Solution, n: int = N_REPLICATES, quick: bool = False) -> np.ndarray | None:
-    """Return our standard errors: of sizes, then of profiles; nothing where quick is refused."""
-    try:
-        sure = solution.uncertainty(n, random_state=0, quick=quick)
-    except jp.JointPMFError:
-        if quick:
-            return None
-        raise
+def ours(solution: jp.Solution, n: int = N_REPLICATES) -> np.ndarray:
+    """Return our standard errors: of sizes, then of profiles."""
+    sure = solution.uncertainty(n, random_state=0)
     return np.concatenate([sure.sizes()["se"], sure.profiles()["se"]])
 
 
@@ -252,7 +245,7 @@ def lines_of(found: list[Any], ratios: list[tuple[str, str]]) -> str:
 
 def text(drawn: list[Any], real: list[Any], judged: list[Any]) -> str:
     """Return the page."""
-    polca = [("ours", "poLCA"), ("quick", "poLCA")]
+    polca = [("ours", "poLCA")]
     stepmix = [("ours", "StepMix"), ("searched", "StepMix")]
     return PAGE.format(
         n=N_REPLICATES,
@@ -281,20 +274,19 @@ at these maxima, by hand: it agrees to 1e-15.
 ## Where the model holds
 
 As many rows as the table has, drawn from the model that was fitted to it, and fitted again. Here
-all ways ask the same question. Quick is refused (–) where a probability is zero.
+all ways ask the same question.
 
-| model | classes | compared | ours ÷ poLCA's | quick ÷ poLCA's |
-|---|---:|---:|---|---|
+| model | classes | compared | ours ÷ poLCA's |
+|---|---:|---:|---|
 {drawn}
 
 ## The tables themselves
 
 StepMix's bootstrap begins anew in every repetition, ours at the model. Searched: {samples}
-multinomial resamples, each fitted by our default search. StepMix was not run on cheating, which is
-here for quick.
+multinomial resamples, each fitted by our default search. StepMix was not run on cheating.
 
-| table | classes | compared | ours ÷ poLCA's | quick ÷ poLCA's | ours ÷ StepMix's | searched ÷ it |
-|---|---:|---:|---|---|---|---|
+| table | classes | compared | ours ÷ poLCA's | ours ÷ StepMix's | searched ÷ it |
+|---|---:|---:|---|---|---|
 {real}
 
 Chance alone changes ours by 2 % ({n} replicates), StepMix's by 3 % (carcinoma, 600 repetitions) and

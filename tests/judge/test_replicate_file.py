@@ -160,7 +160,7 @@ def f4(*shape):
         ({"format": "jointpmf"}, "not a jointpmf file of replicates: its format is 'jointpmf'"),
         ({"version": "2"}, "format version '2'"),
         ({"domain": "{"}, "domain .* cannot be read"),
-        ({"resampling": "quick"}, "changed after it was written"),
+        ({"resampling": "counts"}, "changed after it was written"),
         ({"resampling": None}, "does not say how its replicates were made"),
         ({"checksum": None}, "changed after it was written"),
         ({"without": ["is_clear"]}, "does not hold weights and a factor per variable, and ref"),

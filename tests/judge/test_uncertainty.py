@@ -342,26 +342,6 @@ class TestComponents:
         assert "not clear which component is which" in caplog.text
 
 
-class TestQuick:
-    def test_it_agrees_with_the_replicates(self):
-        truth = planted([3, 2, 3, 3, 2], 2, seed=3)
-        found = jp.fit_rows(truth.sample(4000, random_state=0), rank=2, random_state=0)
-        slow, quick = (found.uncertainty(300, random_state=0, quick=q) for q in (False, True))
-        for asked in (lambda u: u.marginal(["x0"]), Uncertainty.profiles, Uncertainty.sizes):
-            assert np.allclose(asked(slow)["se"], asked(quick)["se"], rtol=0.2)
-
-    def test_what_it_cannot_do_is_said(self, solution):
-        smooth = jp.fit_rows(CODES, 2, objective=jp.Likelihood(smoothing=1), random_state=0)
-        with pytest.raises(jp.JointPMFError, match="without smoothing"):
-            smooth.uncertainty(3, quick=True)
-        few = jp.fit_rows(jp.Codes(TRUTH.domain, ROWS[:20]), 3, random_state=0)
-        with pytest.raises(jp.JointPMFError, match="leave quick out"):
-            few.uncertainty(3, quick=True)
-        tables = jp.fit_marginals(TRUTH.marginals(order=2), rank=1, random_state=0)
-        with pytest.raises(jp.JointPMFError, match="quick are for fits to rows"):
-            tables.uncertainty(3, quick=True)
-
-
 class TestBadInput:
     @pytest.mark.parametrize("n", [1, 0, -3, 2.5, "many"])
     def test_too_few_replicates(self, solution, n):

@@ -340,7 +340,6 @@ class Solution:
         strata: Any = None,
         data: Any = None,
         sample_weight: Any = None,
-        quick: bool = False,
         verbose: bool = False,
     ) -> Uncertainty:
         """Return how sure the model is: the same fit to data as other samples would have given.
@@ -364,9 +363,6 @@ class Solution:
         data, sample_weight : table and array, optional
             The rows of the fit and their weights, where the solution cannot open them again: those
             that came once, and those of a fit by `choose_rank`.
-        quick : bool
-            Whether each replicate is one Newton step from the model instead of a fit: the delta
-            method, for small models that the rows determine.
         verbose : bool
             Whether to show a progress bar.
 
@@ -383,7 +379,7 @@ class Solution:
         from jointpmf.judge.replicates import uncertainty_of
 
         return uncertainty_of(
-            self, n, random_state, resample, groups, strata, data, sample_weight, quick, verbose
+            self, n, random_state, resample, groups, strata, data, sample_weight, verbose
         )
 
     def member_range(

@@ -18,11 +18,9 @@ from jointpmf.errors import (
     one_of,
     repeats,
     seeded_generator,
-    true_or_false,
 )
 from jointpmf.fit.progress import progress_bar
 from jointpmf.judge.matching import matched
-from jointpmf.judge.quick import quick_points
 from jointpmf.judge.resampled_tables import tables_drawn
 from jointpmf.judge.uncertainty import Uncertainty
 from jointpmf.pmf import JointPMF
@@ -58,24 +56,22 @@ def uncertainty_of(
     strata: Any,
     data: Any,
     sample_weight: Any,
-    quick: bool,
     verbose: bool,
 ) -> Uncertainty:
     """Return replicates of a fit; see `Solution.uncertainty`."""
     n = repeats(n, "n", _FEWEST)
     one_of(resample, ("auto", "bayesian", "multinomial", "counts", "model"), "resample")
-    quick = true_or_false(quick, "quick")
     asked = _Asked(n, int(seeded_generator(random_state).integers(2**63)), resample, verbose)
     with one_blas_thread:
         if solution.source is not None and solution.source.kind == "marginals":
             if data is not None:
                 raise JointPMFError("data are for fits to rows: this one is to tables")
-            if groups is not None or strata is not None or quick:
-                raise JointPMFError("groups, strata and quick are for fits to rows")
+            if groups is not None or strata is not None:
+                raise JointPMFError("groups and strata are for fits to rows")
             found = _of_tables(solution, asked)
         else:
             with _rows_of(solution, data, sample_weight) as source:
-                found = _of_rows(solution, source, asked, groups, strata, quick)
+                found = _of_rows(solution, source, asked, groups, strata)
     return _together(solution, *found)
 
 
@@ -89,15 +85,12 @@ class _Asked(NamedTuple):
 
 
 def _of_rows(
-    solution: Solution, source: Source, asked: _Asked, groups: Any, strata: Any, quick: bool
+    solution: Solution, source: Source, asked: _Asked, groups: Any, strata: Any
 ) -> tuple[list[Point], Point, str]:
     """Return replicates, where the same way leads without resampling, and its name."""
     how = "bayesian" if asked.resample == "auto" else asked.resample
     one_of(how, ("bayesian", "multinomial"), "resample of a fit to rows")
     draw = resampled(source, how, groups, strata, asked.seed)
-    if quick:
-        points = quick_points(solution, source, draw, asked.n)
-        return points, Point.of_pmf(solution.pmf), f"{how}, quick"
     from jointpmf.fit.again import RowsAgain
 
     again = RowsAgain(solution)

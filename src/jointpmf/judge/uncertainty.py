@@ -49,8 +49,8 @@ class Uncertainty:
     reference : JointPMF
         What the way of refitting makes of the data as they are, from which replicates differ.
     resampling : str
-        How the data were resampled: rows by "bayesian" or "multinomial" weights (with ", quick"
-        behind, if there were no refits), tables from their "counts" or from the "model".
+        How the data were resampled: rows by "bayesian" or "multinomial" weights, tables from
+        their "counts" or from the "model".
 
     Examples
     --------
