@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 import polars as pl
+from paper.error_limits import error_limits
 from rich.progress import track
 
 import jointpmf as jp
@@ -60,7 +61,7 @@ def main() -> None:
 def ratios(seed: int) -> list[tuple[int, int, str, float]]:
     """Return the divergence of each method over the bound of the rows, for one model."""
     truth, generator, lines = planted(seed), np.random.default_rng(1000 + seed), []
-    limits = jp.error_limits(truth, 3, n_rows=1, missing=MISSING_PART, n_samples=200_000)
+    limits = error_limits(truth, 3, n_rows=1, missing=MISSING_PART, n_samples=200_000)
     bound, limit = limits.kl_bound or np.nan, limits.kl_limit or np.nan
     for n_rows in N_ROWS:
         rows = holed(truth, n_rows, generator)

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from paper.error_limits import error_limits
 from rich.progress import track
 
 import jointpmf as jp
@@ -104,7 +105,7 @@ class Planted:
         n_parameters = self.rank * (sum(self.sizes) - n_variables + 1) - 1
         is_small = n_parameters <= MOST_PARAMETERS and n_variables <= MOST_VARIABLES
         if is_small and self.columns >= 1:  # else a sample misses what is rare
-            limits = jp.error_limits(
+            limits = error_limits(
                 truth, 1, n_rows=self.n_rows, missing=self.missing, n_samples=N_SAMPLES
             )
             return PREDICTIONS[0], 0, None, limits.factor_bound

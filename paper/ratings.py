@@ -29,9 +29,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import jointpmf as jp
-from jointpmf.data.datasets import SOURCES, fetch_jester, fetch_movielens
 from jointpmf.threads import limited_to
 from paper import ratings_report
+from paper.datasets import SOURCES, fetch_jester, fetch_movielens
 from paper.factorization import tuned_factorization
 
 RESULTS = Path(__file__).parent / "results"

@@ -29,6 +29,7 @@ from rich.table import Table
 
 import jointpmf as jp
 from jointpmf.compiled.simplex import project_simplex
+from paper.error_limits import error_limits
 
 RESULTS = Path(__file__).parent / "results"
 KINDS = {2: "pairs", 3: "triples", 4: "quadruples"}
@@ -129,7 +130,7 @@ def run_once(run: Run, max_iter: int) -> Outcome:
         figures[f"factor {name}"] = jp.factor_error(truth, solution.pmf)
         figures[f"tensor {name}"] = jp.tensor_error(truth, solution.pmf)
     if run.noisy and run.order > 2:
-        limits = jp.error_limits(truth, run.order, sigma=SIGMA)
+        limits = error_limits(truth, run.order, sigma=SIGMA)
         figures |= {
             "factor predicted": limits.factor_predicted,
             "factor bound": limits.factor_bound,

@@ -131,7 +131,6 @@ RESULTS = {  # they have attributes, and the function that returns one has the e
     "Status": "solvers.loop",
     "BootstrapTest": "judge.bootstrap",
     "Bounds": "judge.bounds",
-    "ErrorLimits": "judge.error_limits",
     "Goodness": "judge.goodness",
     "Identifiability": "judge.identifiability",
     "RankCurve": "judge.curve",

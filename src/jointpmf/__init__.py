@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from jointpmf.fit.solution import Solution
     from jointpmf.judge.bootstrap import bootstrap_test
     from jointpmf.judge.bounds import bounds
-    from jointpmf.judge.error_limits import error_limits
     from jointpmf.judge.identifiability import identifiability
     from jointpmf.judge.information import (
         entropy,
@@ -72,7 +71,6 @@ _NAMES_OF = {
     "fit.rows": ["fit_rows"],
     "fit.marginals": ["fit_marginals"],
     "judge.identifiability": ["identifiability"],
-    "judge.error_limits": ["error_limits"],
     "judge.information": [
         "entropy",
         "factor_error",
@@ -123,7 +121,6 @@ __all__ = [
     "coverage",
     "encode",
     "entropy",
-    "error_limits",
     "factor_error",
     "fit_marginals",
     "fit_rows",

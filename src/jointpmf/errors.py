@@ -26,7 +26,7 @@ _MOST_BYTES = 2**36
 """Memory beyond which nothing is begun on any machine: it would take hours, and then fail."""
 
 _LARGEST = 1e100
-"""A number beyond it, or below its inverse, is no setting: squares and products would overflow."""
+"""A number beyond it is no setting: squares and products would overflow."""
 
 _ON_LINE: dict[int, int] = {
     **{code: 0x2400 + code for code in range(0x20)},  # Unicode's pictures of these characters
@@ -323,14 +323,6 @@ def at_least_zero(number: Any, what: str) -> float:
     value = float_of(number)
     if not 0 <= value <= _LARGEST:
         raise JointPMFError(f"{what} must be a number of at least 0, not {shown(number)}")
-    return value
-
-
-def positive(number: Any, what: str) -> float:
-    """Return a number above zero, or raise naming what it should have been."""
-    value = float_of(number)
-    if not 1 / _LARGEST <= value <= _LARGEST:
-        raise JointPMFError(f"{what} must be a positive number, not {shown(number)}")
     return value
 
 

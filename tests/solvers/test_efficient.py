@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from paper.error_limits import error_limits
 
 import jointpmf as jp
 from jointpmf.point import Point
@@ -46,7 +47,7 @@ def test_its_error_is_the_smallest_that_is_possible(truth, missing):
         tables = counted(truth, 20_000, missing, generator)
         found = efficient_step(truth.domain, tables.measurements, Point.of_pmf(truth))
         errors.append(jp.kl_divergence(truth, as_pmf(truth.domain, found)).value)
-    limits = jp.error_limits(truth, 3, n_rows=20_000, missing=missing)
+    limits = error_limits(truth, 3, n_rows=20_000, missing=missing)
     assert np.mean(errors) == pytest.approx(limits.kl_limit, rel=0.2)
 
 

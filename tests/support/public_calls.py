@@ -251,8 +251,6 @@ CALLS = [
     call("bounds", jp.bounds, marginals=TABLES, query={"a": 0, "b": 1}),
     call("entropy", jp.entropy, pmf=PMF),
     call("entropy drawn", jp.entropy, pmf=PMF, n_samples=9, max_cells=1, random_state=0),
-    call("error_limits", jp.error_limits, pmf=PMF, known=2, sigma=0.1, n_samples=9),
-    call("error_limits of rows", jp.error_limits, pmf=PMF, known=2, n_rows=100, n_samples=9),
     call("factor_error", jp.factor_error, true=PMF, pmf=PMF),
     call("tensor_error", jp.tensor_error, true=PMF, pmf=PMF),
     call("kl_divergence", jp.kl_divergence, true=PMF, pmf=PMF),
@@ -288,8 +286,6 @@ CALLS = [
     call("PMFImputer", after(jp.PMFImputer, "transform")),
     call("PMFImputer.fit", jp.PMFImputer(**SHORT).fit, X=X),
     call("PMFImputer.transform", fitted(jp.PMFImputer).transform, X=X),
-    call("datasets.fetch_jester", jp.datasets.fetch_jester, data_home="nowhere"),
-    call("datasets.fetch_movielens", jp.datasets.fetch_movielens, data_home="nowhere"),
 ]
 
 

@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointpmf.errors import JointPMFError, instance_of, positive, true_or_false, whole_number
+from jointpmf.errors import (
+    JointPMFError,
+    float_of,
+    instance_of,
+    shown,
+    true_or_false,
+    whole_number,
+)
 from jointpmf.judge.known import known_subsets
-from jointpmf.judge.row_information import RowInformation, information_of_rows, observed_parts
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.marginals.measurement import Measurement
 from jointpmf.pmf import JointPMF
@@ -23,6 +29,7 @@ from jointpmf.solvers.jacobian import positive_rank, whole_tangent
 from jointpmf.solvers.table_jacobian import SliceAtPoint, TableCurvature
 from jointpmf.solvers.table_noise import Projection, TableNoise
 from jointpmf.threads import one_blas_thread
+from paper.row_information import RowInformation, information_of_rows, observed_parts
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
@@ -123,8 +130,9 @@ def error_limits(
     Examples
     --------
     >>> import jointpmf as jp
+    >>> from paper.error_limits import error_limits
     >>> truth = jp.random_pmf(jp.Domain.of_sizes([5] * 4), rank=2, random_state=0)
-    >>> limits = jp.error_limits(truth, 3, n_rows=10_000)
+    >>> limits = error_limits(truth, 3, n_rows=10_000)
     >>> limits.factor_bound <= limits.factor_limit <= limits.factor_predicted
     True
     """
@@ -138,8 +146,8 @@ def error_limits(
     is_counted = isinstance(known, MarginalSet) and all(m.n_rows is not None for m in known)
     if (sigma is None) == (n_rows is None) and (sigma is not None or not is_counted):
         raise JointPMFError("say either sigma, noise on every cell, or n_rows, rows counted")
-    sigma = None if sigma is None else positive(sigma, "sigma")
-    n_rows = None if n_rows is None else positive(n_rows, "n_rows")
+    sigma = None if sigma is None else _positive(sigma, "sigma")
+    n_rows = None if n_rows is None else _positive(n_rows, "n_rows")
     observed = observed_parts(missing, domain)
     if isinstance(known, MarginalSet) and not (known.is_plain and (sigma or n_rows)):
         if sigma is not None:
@@ -154,6 +162,14 @@ def error_limits(
         whole = subsets if is_plain and same_people and (observed == 1).all() else None
         rows = information_of_rows(pmf, observed, whole, limits.tangent, n_samples, random_state)
         return limits.of_counts(rows, n_rows, observed, same_people)
+
+
+def _positive(number: Any, what: str) -> float:
+    """Return a number above zero whose square does not overflow."""
+    value = float_of(number)
+    if not 1e-100 <= value <= 1e100:
+        raise JointPMFError(f"{what} must be a positive number, not {shown(number)}")
+    return value
 
 
 class _Limits:

@@ -121,7 +121,7 @@ def _downloaded(archive: Archive, folder: Path | None) -> Path:
         import pooch
     except ImportError:
         raise JointPMFError(
-            f"downloading {archive.file} needs the extra: pip install 'jointpmf[datasets]'; or put "
+            f"downloading {archive.file} needs the extra: pip install 'jointpmf[paper]'; or put "
             f"the {archive.unpacked!r} that it unpacks to into {_PLACE}"
         ) from None
     failures = []
