@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -32,24 +33,19 @@ Unknown = Literal["error", "missing"]
 """What to do with a level that a given domain does not have."""
 
 
-class ReadOptions(TypedDict, total=False):
-    """How a table is read, where it is passed on to `encode`."""
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a table is read: keywords of `encode` that several functions pass on."""
 
-    domain: Domain | None
-    bins: Any
-    levels: Any
-    missing_code: Any
+    domain: Domain | None = None
+    bins: Any = None
+    levels: Any = None
+    missing_code: Any = None
 
-
-def checked_options(options: ReadOptions, function: str) -> ReadOptions:
-    """Return how to read a table; raise as Python does if a function got an unknown keyword."""
-    for name in options:
-        if name not in ReadOptions.__annotations__:
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
-    if options.get("domain") is not None:
-        checked_domain(options["domain"])
-        _refuse_learning(options.get("bins"), options.get("levels"))
-    return options
+    def __post_init__(self) -> None:
+        if self.domain is not None:
+            checked_domain(self.domain)
+            _refuse_learning(self.bins, self.levels)
 
 
 def _refuse_learning(bins: Any, levels: Any) -> None:

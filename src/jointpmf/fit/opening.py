@@ -28,8 +28,8 @@ def opened(
     source: Any, options: ReadOptions, sample_weight: Any
 ) -> Iterator[Source | FileReading | Batches]:
     """Give what a user has as a source of rows, or as something rows can be read from."""
-    domain, levels = options.get("domain"), options.get("levels")
-    bins, missing_code = options.get("bins"), options.get("missing_code")
+    domain, levels = options.domain, options.levels
+    bins, missing_code = options.bins, options.missing_code
     if engine := engine_of(source):
         what = f"a {engine} table"
         _refuse(what, sample_weight=sample_weight, bins=bins, missing_code=missing_code)
@@ -46,7 +46,7 @@ def opened(
         _refuse("batches", sample_weight=sample_weight, bins=bins)
         yield Batches(source, domain, levels, missing_code)
     else:
-        codes = encode(source, **options)
+        codes = encode(source, domain, bins=bins, levels=levels, missing_code=missing_code)
         yield Table.of_codes(codes, checked_weights(sample_weight, codes.n_rows))
 
 
@@ -86,13 +86,9 @@ def opened_files(
                 "memory: unpack it, or pack it by gzip"
             )
         names = files.kept_names(table.columns)
-        options: ReadOptions = {
-            "domain": domain,
-            "bins": bins(names) if callable(bins) else bins,
-            "levels": levels(names) if callable(levels) else levels,
-            "missing_code": missing_code,
-        }
-        reading = FileReading(table, files, **options)
+        bins = bins(names) if callable(bins) else bins
+        levels = levels(names) if callable(levels) else levels
+        reading = FileReading(table, files, ReadOptions(domain, bins, levels, missing_code))
         logger.info("the levels of %d columns are known", len(reading.domain))
         yield reading
 

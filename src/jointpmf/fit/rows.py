@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jointpmf.data.encode import ReadOptions, checked_options
+from jointpmf.data.encode import ReadOptions
 from jointpmf.data.ratings import Ratings
 from jointpmf.errors import JointPMFError
 from jointpmf.fit import settings
@@ -68,7 +68,10 @@ def fit_rows(
     callback: Callback | None = None,
     verbose: bool = False,
     checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
-    **reading: Unpack[ReadOptions],
+    domain: Domain | None = None,
+    bins: Any = None,
+    levels: Any = None,
+    missing_code: Any = None,
 ) -> Solution:
     """Return the joint PMF of an incomplete table.
 
@@ -109,7 +112,7 @@ def fit_rows(
     checkpoint : path or Checkpoint, optional
         A folder in which the fit leaves how far it has come; the same call goes on from there, to
         the same bits.
-    **reading : domain, bins, levels, missing_code
+    domain, bins, levels, missing_code
         How the table is read, see `encode`: what can happen, how to cut numbers and times, the
         order of levels, and what means missing.
 
@@ -140,8 +143,8 @@ def fit_rows(
         checkpoint,
     )
     asked.check()
-    options = checked_options(reading, "fit_rows")
-    if asked.ratings is not None and asked.hides_cells and options.get("domain") is not None:
+    options = ReadOptions(domain, bins, levels, missing_code)
+    if asked.ratings is not None and asked.hides_cells and domain is not None:
         raise JointPMFError("Ratings have a domain of their own")
     limits = (max_iter, tol, callback, verbose)
 

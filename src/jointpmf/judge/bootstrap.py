@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jointpmf.data.codes import Codes, checked_weights
-from jointpmf.data.encode import ReadOptions, checked_options, encode
+from jointpmf.data.encode import encode
 from jointpmf.domain import MISSING
 from jointpmf.errors import repeats, seeded_generator, whole_rank
 from jointpmf.fit.likelihood import EMFit
@@ -23,6 +23,9 @@ from jointpmf.point import Point
 from jointpmf.rows.source import Table, check_table
 from jointpmf.solvers.starts.random import enlarged_point, mixed, point_of_merged_rows
 from jointpmf.threads import interrupts, one_blas_thread
+
+if TYPE_CHECKING:
+    from jointpmf.domain import Domain
 
 logger = logging.getLogger("jointpmf")
 
@@ -88,7 +91,10 @@ def bootstrap_test(
     tol: float | None = None,
     random_state: Any = None,
     verbose: bool = False,
-    **reading: Unpack[ReadOptions],
+    domain: Domain | None = None,
+    bins: Any = None,
+    levels: Any = None,
+    missing_code: Any = None,
 ) -> BootstrapTest:
     """Test whether a rank is enough: the parametric bootstrap of the likelihood ratio.
 
@@ -107,7 +113,7 @@ def bootstrap_test(
         with weights; repeat the rows of a table of distinct rows and how often each was seen.
     max_iter, tol, random_state, verbose
         As in `choose_rank`; the tolerance is 1e-8 by default.
-    **reading : domain, bins, levels, missing_code
+    domain, bins, levels, missing_code
         How the table is read, see `encode`.
 
     Examples
@@ -120,7 +126,7 @@ def bootstrap_test(
     """
     rank = whole_rank(rank)
     n_bootstrap = repeats(n_bootstrap, "n_bootstrap")
-    codes = encode(table, **checked_options(reading, "bootstrap_test"))
+    codes = encode(table, domain, bins=bins, levels=levels, missing_code=missing_code)
     weights = checked_weights(sample_weight, codes.n_rows)
     check_table(codes, weights)
     generator = seeded_generator(random_state)

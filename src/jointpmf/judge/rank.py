@@ -8,12 +8,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jointpmf.data.codes import checked_weights
-from jointpmf.data.encode import ReadOptions, checked_options, encode
+from jointpmf.data.encode import encode
 from jointpmf.domain import Domain
 from jointpmf.errors import (
     JointPMFError,
@@ -67,7 +67,10 @@ def choose_rank(
     random_state: Any = None,
     callback: Callback | None = None,
     verbose: bool = False,
-    **reading: Unpack[ReadOptions],
+    domain: Domain | None = None,
+    bins: Any = None,
+    levels: Any = None,
+    missing_code: Any = None,
 ) -> RankCurve:
     """Return how well each rank does, and which is best.
 
@@ -92,7 +95,7 @@ def choose_rank(
         What each row counts for; criteria take their sum for the number of rows.
     max_iter, tol, random_state, callback, verbose
         As in `fit_rows`.
-    **reading : domain, bins, levels, missing_code
+    domain, bins, levels, missing_code
         How the table is read, see `encode`.
 
     Returns
@@ -115,7 +118,7 @@ def choose_rank(
     if not is_held_out and validation is not None:
         raise JointPMFError("what to validate on belongs to criterion='validation'")
     settings = _checked_settings(objective)
-    codes = encode(table, **checked_options(reading, "choose_rank"))
+    codes = encode(table, domain, bins=bins, levels=levels, missing_code=missing_code)
     weights = checked_weights(sample_weight, codes.n_rows)
     check_table(codes, weights)
     generator = seeded_generator(random_state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -121,12 +121,7 @@ class FileReading:
 
     is_read_once = False
 
-    def __init__(
-        self,
-        table: TableFile,
-        files: Files,
-        **options: Unpack[ReadOptions],
-    ) -> None:
+    def __init__(self, table: TableFile, files: Files, options: ReadOptions) -> None:
         names = files.kept_names(table.columns)
         if "" in names:
             raise JointPMFError(
@@ -136,11 +131,11 @@ class FileReading:
         from jointpmf.data.learned_codes import LearnedCodes
 
         self.table, self.files = table, files
-        missing_code, weights = options.get("missing_code"), files.weights
-        domain, levels = options.get("domain"), options.get("levels")
+        missing_code, weights = options.missing_code, files.weights
+        domain, levels = options.domain, options.levels
         check_missing_code(missing_code, domain)
         if domain is None:
-            bins = options.get("bins") or {}
+            bins = options.bins or {}
             learned = LearnedCodes(table, names, bins, levels, missing_code, weights)
             self.domain, self._batches = learned.domain, learned.batches
         else:
