@@ -26,14 +26,14 @@ from jointpmf.trait_file import trait_models_in, trait_tensors, trait_text, with
 if TYPE_CHECKING:
     from jointpmf.traits import TraitModel
 
-_KIND = Kind("jointpmf", "1", "model file", ("domain", "about"))
+_MODEL = Kind("jointpmf", "1", "model file", ("domain", "about"))
 
-_FEASIBLE = 1e-9
+_MODEL_SUM_TOLERANCE = 1e-9
 """How far sums in a file may be from one."""
 
 _MICROSECOND = datetime.timedelta(microseconds=1)
 
-_TIMES: dict[str, Any] = {
+_TIME_CLASSES: dict[str, Any] = {
     "datetime": datetime.datetime,  # before date, of which it is a kind
     "date": datetime.date,
     "time": datetime.time,
@@ -118,7 +118,7 @@ def model_bytes(
         "about": json.dumps(_checked_about(about or {}), ensure_ascii=False),
     }
     beside = trait_tensors(trait_models)
-    return file_bytes(_KIND, texts | trait_text(beside), model_tensors(weights, factors), beside)
+    return file_bytes(_MODEL, texts | trait_text(beside), model_tensors(weights, factors), beside)
 
 
 def model_tensors(weights: np.ndarray, factors: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
@@ -176,7 +176,7 @@ def read_model_file(source: PathLike | BinaryIO) -> ModelFile:
     >>> read_model_file(io.BytesIO(content)).about
     {'rows': '8'}
     """
-    file, traits = without_traits(read_tensors(source, _KIND))
+    file, traits = without_traits(read_tensors(source, _MODEL))
     model = model_in(file)
     about = _about_of(file.metadata, file.name)
     file.check_unchanged(model_tensors(*model[1:3]))
@@ -210,7 +210,7 @@ def _checked_tensors(
             )
         if tensor.dtype != np.float64 or not np.isfinite(tensor).all() or (tensor < 0).any():
             raise JointPMFError(f"{name} holds something else than probabilities for {what!r}")
-        if (np.abs(tensor.sum(axis=0) - 1) > _FEASIBLE).any():
+        if (np.abs(tensor.sum(axis=0) - 1) > _MODEL_SUM_TOLERANCE).any():
             raise JointPMFError(f"the probabilities of {what!r} in {name} do not sum to one")
     return tensors["weights"], [tensors[key] for key in keys[1:]]
 
@@ -293,7 +293,7 @@ def _level_to_json(name: str, level: Any) -> Any:
         return {"microseconds": level // _MICROSECOND}
     if isinstance(level, Decimal):
         return {"decimal": str(level)}
-    for kind, time in _TIMES.items():
+    for kind, time in _TIME_CLASSES.items():
         if isinstance(level, time):
             return {kind: level.isoformat()}
     raise JointPMFError(f"level {shown(level)} of {name!r} cannot be written to a file; use text")
@@ -311,7 +311,7 @@ def _level_from_json(level: Any) -> Any:
         return Decimal(content)
     if kind == "date":
         return datetime.date.fromisoformat(content)
-    time = time_in(content, kind) if kind in _TIMES else None
+    time = time_in(content, kind) if kind in _TIME_CLASSES else None
     if time is None:
         raise ValueError(f"{shown(level)} is no level")
     return time

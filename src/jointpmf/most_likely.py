@@ -26,11 +26,11 @@ _DIGITS = 10
 _SLACK = 2 * 10.0**-_DIGITS
 """How much worse than the rows already known a node must be to be dropped: more than rounding."""
 
-_POWERS = 3, 9, 27
+_FREE_VARIABLES = 3, 9, 27
 """How many free variables a bound combines. More of them cost more time and save nodes where
 there are many variables or the components are alike."""
 
-_SETTLED = 0.99
+_SETTLED_SHARE = 0.99
 """The share of one component in a partial row beyond which the sum is bound enough: no bound is
 less than that component's part."""
 
@@ -84,7 +84,7 @@ class _Search:
         self._offsets = np.cumsum([0, *sizes[:-1]])
         self._code_of = np.arange(len(self._levels)) - self._offsets[self._variable_of]
         self._powers = [
-            (power, self._levels.T**power) for power in _POWERS if power < 3 * len(sizes)
+            (power, self._levels.T**power) for power in _FREE_VARIABLES if power < 3 * len(sizes)
         ]
         root = np.full((1, len(sizes)), _FREE, np.int32)
         key = float(_keys(start.sum()))
@@ -177,7 +177,7 @@ class _Search:
     def _bounds(self, parts: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """Return what no completion exceeds: Hölder's inequality over free variables (eq. 34)."""
         sums = parts.sum(axis=1)
-        mixed = parts.max(axis=1) < _SETTLED * sums
+        mixed = parts.max(axis=1) < _SETTLED_SHARE * sums
         parts, codes, logs = parts[mixed], codes[mixed], np.zeros(mixed.sum())
         for power, levels in self._powers:
             shares = self._best_levels(parts @ levels, codes) / sums[mixed, None]

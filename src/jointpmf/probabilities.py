@@ -22,7 +22,7 @@ from jointpmf.errors import (
 if TYPE_CHECKING:
     from jointpmf.domain import Domain, Variable
 
-_FEASIBLE = 1e-6
+SUM_TOLERANCE = 1e-6
 """How far from one a sum may be in what a user gives; a larger one would accept other mistakes."""
 
 _ROUNDED = 1e-14
@@ -42,7 +42,7 @@ def on_simplex(given: Any, what: str) -> np.ndarray:
     if not is_possible and not np.isfinite(array).all():
         raise JointPMFError(f"{what} must be finite")
     off = np.abs(array.sum(axis=0) - 1).max(initial=0) if is_possible else np.inf
-    if off > _FEASIBLE:
+    if off > SUM_TOLERANCE:
         raise JointPMFError(f"{what} must be non-negative and sum to one")
     return array if off < _ROUNDED else normalised(array)  # a normalised array keeps its bits
 

@@ -27,7 +27,7 @@ logger = logging.getLogger("jointpmf")
 _BLOCK = 2**22
 """Rows times points whose posteriors are held at once."""
 
-_FLAT = 1e-9
+_FLAT_AXIS = 1e-9
 """Part of the largest variance below which the points do not vary along a direction."""
 
 
@@ -90,7 +90,7 @@ def _whitened(points: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return points whose coordinates are uncorrelated, of mean zero and variance one."""
     centred = points - weights @ points
     values, vectors = np.linalg.eigh((centred * weights[:, None]).T @ centred)
-    kept = values > _FLAT * max(values[-1], np.finfo(float).tiny)
+    kept = values > _FLAT_AXIS * max(values[-1], np.finfo(float).tiny)
     if not kept.any():
         raise JointPMFError("all rows lie at one point: nothing varies along a trait")
     return centred @ (vectors[:, kept] / np.sqrt(values[kept]))

@@ -34,7 +34,7 @@ logger = logging.getLogger("jointpmf")
 _NUMBER = "row"
 """The column of a row's number, counted from 0."""
 
-_MAX_NUMBERS = 2**22
+_MAX_POSTERIORS = 2**22
 """Probabilities that are in memory at a time."""
 
 
@@ -63,7 +63,7 @@ class ClassedRows:
         table: TableFile,
         keep: Sequence[str] = (),
         weights: str | None = None,
-        max_numbers: int = _MAX_NUMBERS,
+        max_numbers: int = _MAX_POSTERIORS,
     ) -> None:
         self.pmf, self.table, self.weights = pmf, table, weights
         self.keep = list(dict.fromkeys(keep))

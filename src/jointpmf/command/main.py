@@ -23,7 +23,7 @@ from jointpmf.errors import JointPMFError
 BAD_INPUT, INTERRUPTED = 2, 130
 """Exit codes; `fitting.NOT_CONVERGED` is another."""
 
-_EXAMPLES: dict[Callable[..., Any], str] = {
+_COMMAND_EXAMPLES: dict[Callable[..., Any], str] = {
     fitting.fit: "fit survey.csv -o survey.safetensors --classes --bins age=6 --drop person",
     asking.query: 'query survey.safetensors --of vote --given "age=<30|30..44"',
     pages.explore: "explore survey.safetensors --open",
@@ -46,7 +46,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command, _example in _EXAMPLES.items():
+for _command, _example in _COMMAND_EXAMPLES.items():
     app.command(epilog=f"Example:  jointpmf {_example}")(_command)
 
 

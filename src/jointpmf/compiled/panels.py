@@ -30,7 +30,7 @@ _LONG, _LONG_PANEL = 256, 16
 """Numbers of a row from which on it is padded to whole panels, an eighth at most; and how wide
 those of the E-step are: of wider ones fewer levels stay near the processor."""
 
-_FEW = 2**16
+_FEW_NUMBERS = 2**16
 """Numbers that a pass multiplies, cells times components, up to which it takes a vector at a time:
 to compile a loop of another width takes longer than all that it could save."""
 
@@ -69,7 +69,7 @@ def panel_width(count: int, n_cells: float = math.inf) -> int:
     >>> panel_width(36), panel_width(36, n_cells=1000)
     (12, 4)
     """
-    if count * n_cells <= _FEW:
+    if count * n_cells <= _FEW_NUMBERS:
         return LANES
     if count >= _LONG:
         return _LONG_PANEL

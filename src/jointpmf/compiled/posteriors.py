@@ -32,14 +32,14 @@ _LEAST_TOTAL = 2.0**-600
 """Probability of a row, beside the largest of each of its cells, from which on its products are
 right as they are: what underflowed is 2⁴⁰⁰ times smaller. Others are multiplied again, exactly."""
 
-_LIFT = 100
+_RAISED = 100
 """Power of two that takes the smallest doubles to where they have all their digits."""
 
 _BLOCK_ROWS, _BLOCK_NUMBERS = 64, 2**22
 """Rows whose posteriors are held at once; of several panels more rows, but no more numbers than
 these. Any number gives the same bits."""
 
-_MANY = 256
+_MANY_COMPONENTS = 256
 """Components from which on a row's part in a panel is left out where it is negligible, and rows are
 sorted by level; fewer cost little, and stay exact."""
 
@@ -47,13 +47,13 @@ _SORTED_ROWS = 256
 """Rows that are sorted at a time: while they are added up, they stay near the processor, and their
 positions are small numbers. Any number up to 2¹⁶ gives the same bits."""
 
-_NEGLIGIBLE = 2.0**-50
+_NEGLIGIBLE_PART = 2.0**-50
 """Part of a row's probability, in one panel, that is left out. All of a thousand such parts are a
 part of 1e-12."""
 
 _LN2 = np.log(2.0)
 
-_POWERS = np.append(2.0 ** -np.arange(1000), 0.0)
+_POWERS_OF_TWO = np.append(2.0 ** -np.arange(1000), 0.0)
 """Powers of two by which one component may lie behind another; further behind counts as zero."""
 
 _BITS_OF_ONE, _FRACTION = np.float64(1.0).view(np.int64), np.int64(2**52 - 1)
@@ -73,7 +73,7 @@ class Panels(NamedTuple):
     (1/2, 1] without them, so that products hardly underflow."""
     n_safe: int
     """Cells that can be multiplied without underflow whatever they are. If zero, the largest of a
-    row is in (1/2, 1] times two to the power of `_LIFT`, or less where all of the row is tiny."""
+    row is in (1/2, 1] times two to the power of `_RAISED`, or less where all of the row is tiny."""
 
 
 class Room(NamedTuple):
@@ -133,7 +133,7 @@ class Rooms:
 
 def are_many(rank: int) -> bool:
     """Tell whether EM of so many components goes through `e_step_of_many`."""
-    return rank >= _MANY
+    return rank >= _MANY_COMPONENTS
 
 
 def rows_at_once(rank: int) -> int:
@@ -156,7 +156,7 @@ def panels_of(stack: np.ndarray, wide: int, made: Panels | None = None) -> Panel
     bits = stack.view(np.int64)
     n_safe = safe_cells(set_panels(stack, bits, 0, columns, powers))
     if n_safe == 0:
-        set_panels(stack, bits, _LIFT, columns, powers)
+        set_panels(stack, bits, _RAISED, columns, powers)
     return Panels(columns, powers, n_safe)
 
 
@@ -275,7 +275,7 @@ def e_step_of_many(cells, ptr, row_weights, columns, powers, n_safe, room, count
                 first, last = begin + at, min(begin + at + _SORTED_ROWS, end)
                 n_left = _weigh(
                     parts, products[p, at:], shares[p, at:], behind[p, at:], totals[at:],
-                    _NEGLIGIBLE, row_weights[first:], last - first, lanes,
+                    _NEGLIGIBLE_PART, row_weights[first:], last - first, lanes,
                 )  # fmt: skip
                 if 2 * n_left < last - first:
                     _add(counts[p], parts, shares[p, at:], cells, ptr, first, last, lanes)
@@ -297,7 +297,7 @@ def posterior_step(cells, ptr, columns, powers, n_safe, room, posterior, logs, l
             first = p * wide
             last = min(first + wide, posterior.shape[1])  # without padding
             for k in range(end - begin):
-                scale = _POWERS[behind[p, k]]
+                scale = _POWERS_OF_TWO[behind[p, k]]
                 total = totals[k] if totals[k] > 0.0 else 1.0
                 for f in range(last - first):
                     posterior[begin + k, first + f] = products[p, k, f] * scale / total
@@ -312,7 +312,7 @@ def predict_step(cells, ptr, columns, powers, n_safe, room, answers, said, predi
     """
     products, shares, behind, totals = room[:4]
     n_panels, block = len(columns), _even(len(logs), len(said))
-    least = _NEGLIGIBLE if n_panels * len(lanes) >= _MANY else 0.0
+    least = _NEGLIGIBLE_PART if n_panels * len(lanes) >= _MANY_COMPONENTS else 0.0
     for begin in range(0, len(logs), block):
         end = min(begin + block, len(logs))
         _explain(room, logs, columns, powers, n_safe, cells, ptr, begin, end, lanes)
@@ -320,7 +320,7 @@ def predict_step(cells, ptr, columns, powers, n_safe, room, answers, said, predi
         for p in range(n_panels):
             for k in range(end - begin):
                 if shares[p, k] > least * totals[k]:
-                    scale = _POWERS[behind[p, k]] / totals[k]
+                    scale = _POWERS_OF_TWO[behind[p, k]] / totals[k]
                     add_dots(said, k, products[p], scale, answers[p], lanes)
         for k in range(end - begin):
             for i in range(answers.shape[1]):
@@ -393,8 +393,8 @@ def _align(products, exponents):
             top = exponents[f]
     total = 0.0
     for f in range(len(products)):
-        behind = min(top - exponents[f], len(_POWERS) - 1) if products[f] > 0.0 else 0
-        products[f] *= _POWERS[behind]
+        behind = min(top - exponents[f], len(_POWERS_OF_TWO) - 1) if products[f] > 0.0 else 0
+        products[f] *= _POWERS_OF_TWO[behind]
         exponents[f] = behind
         total += products[f]
     return total, top
@@ -409,7 +409,7 @@ def _weigh(parts, products, shares, behind, totals, least, row_weights, n_rows, 
     n_left = 0
     for k in range(n_rows):
         if shares[k] > least * totals[k]:
-            scale = row_weights[k] / totals[k] * _POWERS[behind[k]]
+            scale = row_weights[k] / totals[k] * _POWERS_OF_TWO[behind[k]]
             n_left += 1
         else:
             scale, shares[k] = 0.0, 0.0

@@ -76,7 +76,7 @@ def _unpacked(context: Any, builder: Any, signature: Any, args: Any) -> list[Any
 
 
 _BITS = ir.VectorType(ir.IntType(64), LANES)
-_FRACTION, _ONE, _BIAS = (1 << 52) - 1, 1023 << 52, 1023
+_FRACTION_BITS, _ONE, _BIAS = (1 << 52) - 1, 1023 << 52, 1023
 
 
 def _repeated(number: int) -> Any:
@@ -87,7 +87,7 @@ def _split_exponent(builder: Any, number: Any) -> tuple[Any, Any]:
     """Return a non-negative vector as parts in [1, 2) and powers of two; zero stays zero."""
     bits = builder.bitcast(number, _BITS)
     exponent = builder.lshr(bits, _repeated(52))
-    fraction = builder.or_(builder.and_(bits, _repeated(_FRACTION)), _repeated(_ONE))
+    fraction = builder.or_(builder.and_(bits, _repeated(_FRACTION_BITS)), _repeated(_ONE))
     is_zero = builder.icmp_unsigned("==", exponent, _repeated(0))
     zero = ir.Constant(_VECTOR, [0.0] * LANES)
     part = builder.select(is_zero, zero, builder.bitcast(fraction, _VECTOR))

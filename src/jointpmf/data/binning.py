@@ -139,14 +139,16 @@ def _given_edges(name: str, bins: Any, time: str | None) -> np.ndarray:
     except (TypeError, ValueError):
         edges = np.array(np.nan)
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
-        what = "numbers" if time is None else f"of type {time}, or texts such as {_EXAMPLES[time]}"
+        what = (
+            "numbers" if time is None else f"of type {time}, or texts such as {_TIME_TEXTS[time]}"
+        )
         raise JointPMFError(
             f"the edges of column {name!r} must increase and be {what}, not {shown(bins)}"
         )
     return edges
 
 
-_EXAMPLES = {
+_TIME_TEXTS = {
     "date": "'2020-01-31'",
     "datetime": "'2020-01-31 12:30'",
     "time": "'12:30'",

@@ -20,7 +20,7 @@ from jointpmf.errors import (
     whole_number,
 )
 
-_LEAST = 1e-300
+_LOWEST = 1e-300
 """If all weights are below it, products with them come near the smallest numbers that there are."""
 
 
@@ -155,6 +155,6 @@ def checked_weights(
     largest = weights.max(initial=0.0)
     if largest > most:
         raise JointPMFError(f"the {kind}s go beyond {most:.0e}; divide them by their mean")
-    if 0 < largest < _LEAST:
-        raise JointPMFError(f"the {kind}s are all below {_LEAST:.0e}; divide them by their mean")
+    if 0 < largest < _LOWEST:
+        raise JointPMFError(f"the {kind}s are all below {_LOWEST:.0e}; divide them by their mean")
     return weights

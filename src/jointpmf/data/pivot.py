@@ -20,7 +20,7 @@ logger = logging.getLogger("jointpmf")
 _MAX_SCALE = 100
 """A column with more distinct numbers is no scale of ratings."""
 
-_ROUNDING = 1e-9
+TIE = 1e-9
 """Means closer to the middle of two levels, in parts of their distance, count as a tie."""
 
 
@@ -145,7 +145,7 @@ def nearest_levels(numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
     >>> nearest_levels(np.array([1.4, 1.5, 9.0]), np.array([1.0, 2.0, 3.0])).tolist()
     [0, 0, 2]
     """
-    middles = (values[1:] + values[:-1]) / 2 + _ROUNDING * np.diff(values)
+    middles = (values[1:] + values[:-1]) / 2 + TIE * np.diff(values)
     return np.searchsorted(middles, numbers, side="left")
 
 

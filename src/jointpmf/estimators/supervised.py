@@ -15,10 +15,10 @@ from jointpmf.errors import checked_level, true_or_false
 from jointpmf.estimators.base import PMFBase, checked_target, counting_rows, n_bins_of, n_rows
 from jointpmf.fit.settings import emphasis_of
 
-_MAX_BINS, _BINS_POWER = 20, 1 / 3
+_MAX_TARGET_BINS, _TARGET_BINS_POWER = 20, 1 / 3
 """Parts that a target is cut into: at most, and as a power of the number of rows."""
 
-_ROUNDING = 1e-12
+_SUM_SLACK = 1e-12
 """By how much a sum of probabilities may miss what was asked for."""
 
 
@@ -98,7 +98,7 @@ class PMFClassifier(ClassifierMixin, _WithTarget):  # type: ignore[misc]
         >>> model.predict_set([["rain"], ["sun"]]).tolist()
         [[True, True], [False, True]]
         """
-        wanted = checked_level(level) - _ROUNDING
+        wanted = checked_level(level) - _SUM_SLACK
         probabilities = self.predict_proba(X)
         order = np.argsort(-probabilities, axis=1, kind="stable")
         ordered = np.take_along_axis(probabilities, order, axis=1)
@@ -130,7 +130,7 @@ class PMFRegressor(RegressorMixin, _WithTarget):  # type: ignore[misc]
         )
         X, numbers, weights = counting_rows(X, numbers, sample_weight)
         count = n_rows(X) if weights is None else weights.sum()
-        n_bins = n_bins_of(count, _BINS_POWER, _MAX_BINS)
+        n_bins = n_bins_of(count, _TARGET_BINS_POWER, _MAX_TARGET_BINS)
         target = encode(
             numbers[:, None], bins=n_bins, max_levels=self._max_levels, missing_code=None
         )
@@ -201,7 +201,7 @@ def _quantiles(
 ) -> np.ndarray:
     """Return the value up to which there is some part of each row's probability."""
     upto = probabilities.cumsum(axis=1)
-    place = np.minimum((upto < part - _ROUNDING).sum(axis=1), len(values) - 1)
+    place = np.minimum((upto < part - _SUM_SLACK).sum(axis=1), len(values) - 1)
     if edges is None:
         return values[place]
     rows = np.arange(len(place))

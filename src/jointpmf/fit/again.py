@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jointpmf.pmf import JointPMF
     from jointpmf.rows.source import Source
 
-_SETTLED = 1e-4
+_SETTLED_TOL = 1e-4
 """Nats of all rows together whose improvement ends a replicate: a standard error is half a nat."""
 
 
@@ -43,7 +43,7 @@ class RowsAgain:
         return joined(points, self.solution.pmf)
 
     def _by_likelihood(self, source: Source, pmf: JointPMF, settings: Likelihood) -> Point:
-        fit = _em_fit(pmf.rank, settings, loop_again(_SETTLED / source.total))
+        fit = _em_fit(pmf.rank, settings, loop_again(_SETTLED_TOL / source.total))
         start = Point.of_pmf(pmf)
         if self.solution.validation is None:
             return ended(fit.outcome(source, lifted(start, source), fit.loop))

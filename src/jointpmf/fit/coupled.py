@@ -39,17 +39,17 @@ is then a flat valley, in which one point is as good as another."""
 _AGREEMENT = 1e-6
 """Relative difference up to which two fits have found the same objective."""
 
-_INTERIOR = 0.2
+_UNIFORM_PART = 0.2
 """Part of the uniform distribution in a closed-form start that is not exact: under noise its
 projection has zeros, which are hard to leave again."""
 
-_MAX_RANK = 20
+_MAX_TRIED_RANK = 20
 """Ranks up to which marginals are tried."""
 
 _ELBOW = 0.8
 """Part of the objective below which one more component must bring it."""
 
-_EXACT = 1e-20
+_EXACT_OBJECTIVE = 1e-20
 """An objective that no further component need lower."""
 
 
@@ -151,7 +151,7 @@ def _closed_form(
     start = Start("algebraic", found.reason)
     if found.is_exact:
         return _First(found.point, start, True, True), ""
-    return _First(mixed_with_uniform(found.point, problem.domain, _INTERIOR), start), ""
+    return _First(mixed_with_uniform(found.point, problem.domain, _UNIFORM_PART), start), ""
 
 
 def _candidates(
@@ -230,7 +230,7 @@ class TableFit:
     def _ranks(
         self, marginals: MarginalSet, generator: np.random.Generator
     ) -> Iterator[tuple[int, Callable[[], Solution]]]:
-        for rank in range(1, _MAX_RANK + 1):
+        for rank in range(1, _MAX_TRIED_RANK + 1):
             loop = in_stage(self.fit.loop, f"rank {rank}")
             own = replace(self, fit=replace(self.fit, loop=loop))
             yield rank, partial(own._of_rank, marginals, generator, rank)
@@ -240,4 +240,4 @@ def _is_past_the_elbow(trials: Trials[int]) -> bool:
     """Tell whether the last rank hardly helped, or none need help any more."""
     *before, last = trials.solutions
     is_worse = bool(before) and last.objective > _ELBOW * before[-1].objective
-    return is_worse or last.objective <= _EXACT
+    return is_worse or last.objective <= _EXACT_OBJECTIVE

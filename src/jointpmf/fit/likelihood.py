@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("jointpmf")
 
-_UNSEEN = 1e-3
+_UNSEEN_LEVEL = 1e-3
 """Part of the uniform distribution in the marginals that smoothing pulls to, so that a level that
 was never seen has a probability too."""
 
@@ -130,7 +130,7 @@ class EMFit:
         sizes = np.repeat(domain.sizes, domain.sizes)
         if self.towards == "uniform":
             return np.full((len(sizes), 1), self.smoothing)
-        marginal = (1 - _UNSEEN) * marginal + _UNSEEN / sizes
+        marginal = (1 - _UNSEEN_LEVEL) * marginal + _UNSEEN_LEVEL / sizes
         return (self.smoothing * sizes * marginal)[:, None]
 
     def _begin_on_sample(self, source: Source, generator: np.random.Generator) -> Begin:

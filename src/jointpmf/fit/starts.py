@@ -20,6 +20,7 @@ from jointpmf.point import Point
 from jointpmf.rows.source import Source, Table
 from jointpmf.rows.table import mean_log_likelihood
 from jointpmf.solvers.starts.random import (
+    LIFT,
     can_merge,
     mixed,
     point_at_rows,
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
     from jointpmf.solvers.loop import Outcome, Validation
 
 logger = logging.getLogger("jointpmf")
-
-_LIFT = 0.01
-"""Part of the marginals that is mixed into a start under which some row cannot happen: an EM step
-never leaves zero."""
 
 
 class Begin(NamedTuple):
@@ -90,7 +87,7 @@ def possible(point: Point, source: Source) -> Point:
 
 def lifted(point: Point, source: Source) -> Point:
     """Return what was found on a sample as a start under which all rows can happen."""
-    return mixed(point, source.marginal, _LIFT)
+    return mixed(point, source.marginal, LIFT)
 
 
 def _best_start(

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from jointpmf.pmf import JointPMF
     from jointpmf.solvers.table_cells import TableCells
 
+INTERIOR = 0.2
+"""Part of the marginals in a model from which tables are fitted: no EM step returns from zeros."""
+
 _ROWS_OF_EACH = 500
 """Rows of each fit by which it is told how far it is from the average."""
 

@@ -12,7 +12,13 @@ import numpy as np
 from jointpmf.errors import JointPMFError
 from jointpmf.fit.search import Trials
 from jointpmf.fit.solution import Solution, Start
-from jointpmf.fit.table_points import check_not_stopped, from_point, normalised, optimism_of
+from jointpmf.fit.table_points import (
+    INTERIOR,
+    check_not_stopped,
+    from_point,
+    normalised,
+    optimism_of,
+)
 from jointpmf.point import Point
 from jointpmf.solvers.starts.random import mixed
 
@@ -23,14 +29,10 @@ if TYPE_CHECKING:
     from jointpmf.pmf import JointPMF
     from jointpmf.solvers.table_cells import TableCells
 
-_INTERIOR = 0.2
-"""Part of the marginals in a fit from which other tables are fitted: from zeros no EM step
-returns."""
-
-_RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+_RANK_LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Ranks that are tried where none is given."""
 
-_PATIENCE, _FLAT = 2, 0.2
+_PATIENCE, _LITTLE_GAIN = 2, 0.2
 """Ranks in a row that are not better, after which no larger one is tried; and the part of the
 optimism by which a rank may be worse and is still as good."""
 
@@ -65,7 +67,7 @@ class RankSearch:
             check_not_stopped(self.tried[-1])
             drawn = self.drawn(self.tried[-1].pmf, _N_DRAWN)
         costs, optimisms = [], []
-        for rank in (rank for rank in _RANKS if rank <= _largest_rank(self.cells.domain)):
+        for rank in (rank for rank in _RANK_LADDER if rank <= _largest_rank(self.cells.domain)):
             found = self._of_rank(rank)
             costs.append(np.inf if found is None else found.objective)
             optimisms.append(0.0 if found is None else self.optimism(rank, found.pmf, drawn))
@@ -74,14 +76,14 @@ class RankSearch:
                 break
         if not np.isfinite(scores).any():
             raise JointPMFError("the impossible combinations contradict each other or the tables")
-        flat = max(_FLAT * optimisms[int(scores.argmin())], 1e-9)
+        flat = max(_LITTLE_GAIN * optimisms[int(scores.argmin())], 1e-9)
         if scores[0] <= scores.min() + flat:
             if not self._shows_dependence(costs):
                 return 1
             scores[0] = np.inf
         best = int(scores.argmin())
         near = np.flatnonzero(scores <= scores[best] + flat)
-        return _RANKS[best if is_decided(_RANKS[best]) else near[-1]]
+        return _RANK_LADDER[best if is_decided(_RANK_LADDER[best]) else near[-1]]
 
     def _with_rank(self, rank: int) -> CellFit:
         own = replace(self.cell_fit, fit=replace(self.cell_fit.fit, rank=rank))
@@ -145,7 +147,7 @@ class RankSearch:
         fit = replace(fit, loop=fit.loop.elsewhere)
 
         def again(cells: TableCells) -> Solution:
-            lifted = mixed(point, cells.marginal, _INTERIOR)
+            lifted = mixed(point, cells.marginal, INTERIOR)
             lifted.factors *= point.factors > 0  # what is impossible stays so
             return from_point(fit, cells, normalised(lifted, pmf.domain), Start("given"))
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jointpmf.solvers.loop import Loop
     from jointpmf.solvers.table_cells import TableCells
 
-_N_POINTS, _MOST_TRAITS, _N_WAVES, _PACE = 512, 6, 32, 0.7
+_N_TRAIT_POINTS, _MOST_TABLE_TRAITS, _N_WAVES, _PACE = 512, 6, 32, 0.7
 """The space of every kind of traits; there are no more traits than variables."""
 
 _RIDGES = (0.5, 4.0, 32.0)
@@ -46,9 +46,9 @@ class TableKind(NamedTuple):
 
     def begin(self, cells: TableCells, generator: np.random.Generator) -> TraitModel:
         """Return a random start, near independence."""
-        domain, n_traits = cells.domain, min(_MOST_TRAITS, len(cells.domain))
+        domain, n_traits = cells.domain, min(_MOST_TABLE_TRAITS, len(cells.domain))
         scores = Scores.of(domain, cells.marginal) if self.has_order else Scores.unordered(domain)
-        space = Space.drawn(_N_POINTS, n_traits, _N_WAVES, _PACE, generator)
+        space = Space.drawn(_N_TRAIT_POINTS, n_traits, _N_WAVES, _PACE, generator)
         flat = flat_model(scores, space, _EXACT_ROWS * cells.marginal)
         size = _FIRST_SIZE / np.sqrt(n_traits)
         coefficients = np.zeros_like(flat.coefficients)

@@ -18,7 +18,7 @@ from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials, concluded
 from jointpmf.fit.settings import Likelihood
 from jointpmf.fit.solution import Solution, Start
-from jointpmf.fit.table_points import avoiding, cost_of, disagreement_of, from_point
+from jointpmf.fit.table_points import INTERIOR, avoiding, cost_of, disagreement_of, from_point
 from jointpmf.fit.table_rank import RankSearch
 from jointpmf.mixing import average
 from jointpmf.pmf import JointPMF
@@ -54,7 +54,7 @@ components times fits would be more than the last number, but not fewer than the
 _SETTLING = 4
 """Starts from which a model is sought that two of them find, before fits are averaged."""
 
-_SAME, _SAME_PART = 1e-4, 0.5
+_SAME_MODEL, _SAME_PART = 1e-4, 0.5
 """Nats from their average up to which fits are the same model, and as part of what sampling leaves
 uncertain: half a nat for each parameter, over all rows."""
 
@@ -62,18 +62,15 @@ _NOISY = 0.02
 """Nats of a row by which a fit is expected to miss the truth, beyond which fits are averaged even
 if the tables determine the model: an average is then nearer to it than the best fit."""
 
-_EQUAL, _LEAST, _MOST = 3.0, 1e-6, 1e-3
+_EQUAL, _LEAST_TOL, _MOST = 3.0, 1e-6, 1e-3
 """Nats of a table by which fits differ that are as good as each other, where one model is sought;
 and what that is per row of a table, at least and at most."""
-
-_INTERIOR = 0.2
-"""Part of the marginals in a start that was given: from its zeros no EM step returns."""
 
 _NEUTRAL = 0.3
 """Part of the marginals in a random start. Larger, fits that tables leave open are nearer to
 independence in what no table shows, and to each other."""
 
-_SETTLED, _STEADY, _EXACT_TOL = 0.1, 0.002, 1e-8
+_SETTLED_PART, _STEADY, _EXACT_TOL = 0.1, 0.002, 1e-8
 """Improvements that end a fit: nats of all tables together where one model is sought, nats of each
 cell where fits are averaged, and nats per row of a table that has no noise."""
 
@@ -150,7 +147,7 @@ class CellFit:
         self, marginals: MarginalSet, cells: TableCells, generator: np.random.Generator
     ) -> Solution | None:
         """Return the model that two starts find, or None if they find different ones."""
-        equal = float(np.clip(_EQUAL * len(cells.n_shown) / cells.total, _LEAST, _MOST))
+        equal = float(np.clip(_EQUAL * len(cells.n_shown) / cells.total, _LEAST_TOL, _MOST))
         starts = self.starts(cells, marginals.exclusions, generator, marginals)
         trials: Trials[str] = Trials()
         count = 1 if isinstance(self.fit.start, JointPMF) else _SETTLING
@@ -158,7 +155,7 @@ class CellFit:
             self.candidates(cells, starts, count),
             lambda so_far: len(list(so_far.near_best(equal))) > 1,
         )
-        best, far = trials.best, max(_SAME, _SAME_PART * self._expected_miss(marginals))
+        best, far = trials.best, max(_SAME_MODEL, _SAME_PART * self._expected_miss(marginals))
         others = (other for other in trials.solutions if other is not best)
         agreed = [best, *(o for o in others if disagreement_of([best.pmf, o.pmf]) < far)]
         if len(agreed) > 1 or isinstance(self.fit.start, JointPMF) or trials.is_stopped:
@@ -169,7 +166,7 @@ class CellFit:
         self, marginals: MarginalSet, cells: TableCells, generator: np.random.Generator
     ) -> Solution:
         """Return the average of fits that are as good as the best, but for the tables' noise."""
-        tolerance = cells.n_cells / (2 * cells.total) if marginals.is_counted else _LEAST
+        tolerance = cells.n_cells / (2 * cells.total) if marginals.is_counted else _LEAST_TOL
         wanted = self.n_average or self._n_averaged(cells)
         starts = self.starts(cells, marginals.exclusions, generator)
         trials: Trials[str] = Trials()
@@ -188,7 +185,7 @@ class CellFit:
         """Return how one model is sought: to the end."""
         if not marginals.is_counted:
             return self._with(_EXACT_TOL, 0.0)
-        return self._with(_SETTLED / cells.total, _SMOOTHING)
+        return self._with(_SETTLED_PART / cells.total, _SMOOTHING)
 
     def averaging(self, marginals: MarginalSet, cells: TableCells) -> CellFit:
         """Return how models are found to be averaged: not beyond the noise of the tables."""
@@ -216,14 +213,14 @@ class CellFit:
         """Yield the start that was given, the closed form of plain tables, and random ones."""
         rank, given = self.fit.rank, self.fit.start
         if isinstance(given, JointPMF):
-            point = mixed(Point.of_pmf(given), cells.marginal, _INTERIOR)
+            point = mixed(Point.of_pmf(given), cells.marginal, INTERIOR)
             yield avoiding(point, cells, exclusions, generator), Start("given", "a JointPMF")
         elif plain is not None and plain.is_plain and given != "random" and rank > 1:
             problem = CoupledLeastSquares(plain, rank, "counts" if plain.is_counted else None)
             with one_blas_thread:
                 found = algebraic_start(plain, problem, generator)
             if found.point is not None:
-                point = mixed(found.point, cells.marginal, _INTERIOR)
+                point = mixed(found.point, cells.marginal, INTERIOR)
                 yield point, Start("algebraic", found.reason)
         while True:
             point = mixed(random_point(cells.domain, rank, generator), cells.marginal, _NEUTRAL)
@@ -288,7 +285,7 @@ class CellFit:
             return best.stopped() if trials.is_stopped else best
         pmfs = [solution.pmf for solution in near]
         disagreement = disagreement_of(pmfs)
-        is_unique = disagreement < _SAME
+        is_unique = disagreement < _SAME_MODEL
         is_valley = not is_unique and best.status is Status.CONVERGED
         pmf = average(pmfs)
         found = replace(

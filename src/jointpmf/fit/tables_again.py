@@ -17,16 +17,13 @@ from jointpmf.marginals.marginal import Marginal
 from jointpmf.marginals.marginal_set import MarginalSet
 from jointpmf.point import Point
 from jointpmf.solvers.least_squares import CoupledLeastSquares
-from jointpmf.solvers.starts.random import mixed
+from jointpmf.solvers.starts.random import LIFT, mixed
 from jointpmf.solvers.table_cells import TableCells
 
 if TYPE_CHECKING:
     from jointpmf.fit.solution import Solution
     from jointpmf.marginals.measurement import Measurement
     from jointpmf.pmf import JointPMF
-
-_LIFT = 0.01
-"""Part of the marginals in the start of a replicate: from zeros no EM step returns."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class TablesAgain:
     ) -> Point:
         marginals = self.solution.marginals
         assert marginals is not None
-        point = mixed(Point.of_pmf(pmf), cells.marginal, _LIFT)
+        point = mixed(Point.of_pmf(pmf), cells.marginal, LIFT)
         if marginals.impossible:  # what is impossible stays so
             allowed = np.concatenate(pmf.factors) > 0
             point = normalised(Point(point.weights, point.factors * allowed), pmf.domain)

@@ -21,7 +21,7 @@ from jointpmf.fit.solution import Solution
 from jointpmf.pmf import JointPMF
 from jointpmf.point import Point
 from jointpmf.rows.source import Table, check_table
-from jointpmf.solvers.starts.random import enlarged_point, mixed, point_of_merged_rows
+from jointpmf.solvers.starts.random import LIFT, enlarged_point, mixed, point_of_merged_rows
 from jointpmf.threads import interrupts, one_blas_thread
 
 if TYPE_CHECKING:
@@ -37,9 +37,6 @@ _FEWEST_TABLES = 19
 
 _TOL = 1e-8
 """How far simulated tables are fitted: a likelihood ratio need not have ten digits."""
-
-_LIFT = 0.01
-"""Part of the marginals in the start of a refit: an EM step never leaves zero."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +174,7 @@ def simulate(
 
 def refitted(pmf: JointPMF, table: Table, generator: np.random.Generator) -> JointPMF:
     """Return the fit to a simulated table that begins near the model that it came from."""
-    start = JointPMF.at(mixed(Point.of_pmf(pmf), table.rows.marginal, _LIFT), table.domain)
+    start = JointPMF.at(mixed(Point.of_pmf(pmf), table.rows.marginal, LIFT), table.domain)
     fit = EMFit(pmf.rank, checked_loop(None, None, (2000, _TOL)), start=start)
     return _best_unstopped([fit], table, generator).pmf
 

@@ -17,13 +17,14 @@ from jointpmf.model_file import domain_to_json, model_in, model_tensors
 from jointpmf.output import PathLike, atomic_output
 from jointpmf.pmf import JointPMF
 from jointpmf.point import Point, columns_of_one
+from jointpmf.probabilities import SUM_TOLERANCE
 from jointpmf.tensor_file import Kind, TensorFile, file_bytes, format_of, read_tensors
 
 if TYPE_CHECKING:
     from jointpmf.domain import Domain
     from jointpmf.judge.uncertainty import Uncertainty
 
-_KIND = Kind("jointpmf replicates", "1", "file of replicates", ("domain", "resampling"))
+_REPLICATES = Kind("jointpmf replicates", "1", "file of replicates", ("domain", "resampling"))
 
 _BESIDE = (
     "reference.weights",
@@ -34,10 +35,7 @@ _BESIDE = (
 )
 """What the file holds besides the model, in the order of its checksum."""
 
-_FEASIBLE = 1e-6
-"""How far sums in a file may be from one: float32 has seven digits."""
-
-_FEWEST = 2
+FEWEST = 2
 """Replicates that tell anything."""
 
 
@@ -67,7 +65,7 @@ def replicates_path(model: PathLike) -> Path:
 
 def is_of_replicates(path: PathLike) -> bool:
     """Tell whether a file on disk says that it holds replicates."""
-    return format_of(path) == _KIND.format
+    return format_of(path) == _REPLICATES.format
 
 
 def write_replicates(path: PathLike, uncertainty: Uncertainty | Replicates) -> None:
@@ -85,7 +83,7 @@ def write_replicates(path: PathLike, uncertainty: Uncertainty | Replicates) -> N
         np.asarray(uncertainty.is_clear, np.uint8),
     )
     tensors = model_tensors(pmf.weights, pmf.factors) | dict(zip(_BESIDE, beside, strict=True))
-    content = file_bytes(_KIND, texts, tensors)
+    content = file_bytes(_REPLICATES, texts, tensors)
     with atomic_output(path) as file:
         file.write(content)
 
@@ -98,7 +96,7 @@ def _halved(array: np.ndarray) -> np.ndarray:
 
 def read_replicates(source: PathLike | BinaryIO) -> Replicates:
     """Return what a file of replicates holds, all checked; columns sum to one to rounding."""
-    file = read_tensors(source, _KIND)
+    file = read_tensors(source, _REPLICATES)
     model = model_in(file, _BESIDE)
     domain, weights, factors, _ = model
     if "resampling" not in file.metadata:
@@ -118,7 +116,7 @@ def _check_shapes(file: TensorFile, domain: Domain) -> None:
     """Raise unless the arrays are of as many replicates, levels and components as they must be."""
     shape = file.tensors["replicates.weights"].shape
     n, rank = shape if len(shape) == 2 else (0, 0)
-    if n < _FEWEST or rank < 1:
+    if n < FEWEST or rank < 1:
         raise JointPMFError(
             f"the weights of the replicates in {file.name} have shape {shape}, not two "
             "replicates or more by one component or more"
@@ -144,7 +142,7 @@ def _checked(file: TensorFile, what: str, domain: Domain) -> tuple[np.ndarray, n
     if not is_finite or (weights < 0).any() or (factors < 0).any():
         raise JointPMFError(f"{file.name} holds something else than probabilities for the {what}")
     sums = np.add.reduceat(factors, domain.offsets[:-1], axis=-2)
-    if max(np.abs(total - 1).max() for total in (weights.sum(axis=-1), sums)) > _FEASIBLE:
+    if max(np.abs(total - 1).max() for total in (weights.sum(axis=-1), sums)) > SUM_TOLERANCE:
         raise JointPMFError(f"the probabilities of the {what} in {file.name} do not sum to one")
     return weights, factors
 

@@ -21,6 +21,7 @@ from jointpmf.errors import (
 )
 from jointpmf.fit.progress import progress_bar
 from jointpmf.judge.matching import matched
+from jointpmf.judge.replicate_file import FEWEST
 from jointpmf.judge.resampled_tables import tables_drawn
 from jointpmf.judge.uncertainty import Uncertainty
 from jointpmf.pmf import JointPMF
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from jointpmf.fit.solution import Solution
 
 logger = logging.getLogger("jointpmf")
-
-_FEWEST = 2
-"""Replicates that tell anything."""
 
 _SAME = 1e-6
 """The part by which the objective of the same rows may differ."""
@@ -59,7 +57,7 @@ def uncertainty_of(
     verbose: bool,
 ) -> Uncertainty:
     """Return replicates of a fit; see `Solution.uncertainty`."""
-    n = repeats(n, "n", _FEWEST)
+    n = repeats(n, "n", FEWEST)
     one_of(resample, ("auto", "bayesian", "multinomial", "counts", "model"), "resample")
     asked = _Asked(n, int(seeded_generator(random_state).integers(2**63)), resample, verbose)
     with one_blas_thread:
@@ -195,7 +193,7 @@ def _all(replicate: Replicate, asked: _Asked, work: float) -> list[Point]:
             with interrupts():
                 run_all([partial(make, k) for k in range(n)], work / _AT_A_TIME)
         except KeyboardInterrupt:
-            if len(found) < _FEWEST:
+            if len(found) < FEWEST:
                 raise
             logger.warning("stopped after %d of %d replicates", len(found), n)
     return [found[k] for k in sorted(found)]

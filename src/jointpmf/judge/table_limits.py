@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from jointpmf.marginals.marginal_set import MarginalSet
     from jointpmf.marginals.measurement import Measurement
 
-_ERRORS = 4.0
+_NOISE_DEVIATIONS = 4.0
 """Standard deviations that a cell with noise may be off, where nobody says how many."""
 
-_SAME = 1e-9
+_SAME_ANSWER = 1e-9
 """How far exact tables may be apart where they show the same: their numbers have so many digits."""
 
 
@@ -154,7 +154,7 @@ def _score(
     part: np.ndarray | float, noise: np.ndarray | float, within: float | None, n_rows: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the least and the largest probability that a part of `n_rows` allows (eq. 64)."""
-    errors = _ERRORS if within is None else within
+    errors = _NOISE_DEVIATIONS if within is None else within
     a = 0.0 if within is None else within**2 / n_rows
     b = (errors * np.asarray(noise)) ** 2
     part = np.asarray(part, float)
@@ -193,7 +193,7 @@ def conflicts_of(tables: Iterable[Limits]) -> list[Conflict]:
             cells = table.summed_onto(group).low
             holder, expected = first_with.setdefault(group, (table, cells))
             off = np.abs(cells - expected).round(12)  # so that rounding does not say which is worst
-            if off.max() > _SAME:
+            if off.max() > _SAME_ANSWER:
                 cell = int(off.argmax())
                 variables = tuple(sorted(group))
                 shape = [table.sets[table.variables.index(n)].shape[1] for n in variables]
@@ -278,4 +278,4 @@ def _without_contained(exact: list[Limits]) -> list[Limits]:
 def _contains(larger: Limits, table: Limits) -> bool:
     if not table.group <= larger.group:
         return False
-    return bool(np.abs(larger.summed_onto(table.group).low - table.low).max() <= _SAME)
+    return bool(np.abs(larger.summed_onto(table.group).low - table.low).max() <= _SAME_ANSWER)

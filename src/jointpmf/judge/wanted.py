@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 Subset = tuple[int, ...]
 
-_MOST_NAMED = 5
+_MOST_SUGGESTED = 5
 """Tables that are asked for."""
 
-_MAX_PARAMETERS = 1500
+_MAX_SUGGESTED_PARAMETERS = 1500
 """Parameters of the largest model whose open directions are looked for: it takes a second."""
 
 _MOST_CANDIDATES = 2000
@@ -37,7 +37,7 @@ _MOST_CANDIDATES = 2000
 _MOST_WORK = 3e7
 """Parameters times open directions times candidates: more of them would take more than a second."""
 
-_NULL = 1e-11
+_UNSEEN_PART = 1e-11
 """The part of the trace of a table's JᵀJ below which it does not see a direction."""
 
 
@@ -73,14 +73,14 @@ def wanted_tables(known: KnownTables, point: Point) -> WantedTables:
     >>> wanted_tables(pairs, spread_model(pairs.domain, 2, generator)).tables
     (('x0', 'x1', 'x2'),)
     """
-    if point.factors.size + len(point.weights) > _MAX_PARAMETERS:
+    if point.factors.size + len(point.weights) > _MAX_SUGGESTED_PARAMETERS:
         return WantedTables()
     with one_blas_thread:
         directions = _open_directions(known, point)
         n_open = len(directions)
         most = _most_gains(known, min(int(_MOST_WORK / max(directions.size, 1)), _MOST_CANDIDATES))
         tables: list[tuple[str, ...]] = []
-        while len(directions) and len(tables) < _MOST_NAMED:
+        while len(directions) and len(tables) < _MOST_SUGGESTED:
             best = _best(known.domain, point, directions, most)
             if best is None:
                 break
@@ -138,13 +138,13 @@ def _forms(domain: Domain, point: Point, directions: np.ndarray, subset: Subset)
 
 
 def _rank(form: np.ndarray) -> int:
-    return int((np.linalg.eigvalsh(form) > _NULL).sum())
+    return int((np.linalg.eigvalsh(form) > _UNSEEN_PART).sum())
 
 
 def _unseen(form: np.ndarray, directions: np.ndarray) -> np.ndarray:
     """Return the directions that a table does not see."""
     values, vectors = np.linalg.eigh(form)
-    return np.ascontiguousarray(vectors[:, values <= _NULL].T @ directions)
+    return np.ascontiguousarray(vectors[:, values <= _UNSEEN_PART].T @ directions)
 
 
 def _most_gains(known: KnownTables, most: int) -> dict[Subset, int]:

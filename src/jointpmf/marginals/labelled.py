@@ -14,7 +14,7 @@ from jointpmf.domain import Domain, Variable, text_of
 from jointpmf.errors import JointPMFError, listing
 from jointpmf.marginals.measurement import likely_given
 
-_NEAR = 0.01
+ROUNDED = 0.01
 """How far, relatively, shares may be from summing to one or to 100: published ones were rounded."""
 
 
@@ -80,13 +80,13 @@ class Labelled:
     def is_counted(self, given: Sequence[str]) -> bool:
         """Tell whether the cells are counts, all of them published, of one sample."""
         total = float(self.cells.sum())
-        are_shares = self.is_probability or self._are_percent(given) or abs(total - 1) <= _NEAR
+        are_shares = self.is_probability or self._are_percent(given) or abs(total - 1) <= ROUNDED
         return not given and total > 0 and not are_shares
 
     def _are_percent(self, given: Sequence[str]) -> bool:
         """Tell whether the cells are percentages, of everyone if no sign says so."""
         cells = np.nan_to_num(self.cells)
-        is_near = abs(cells.sum() - 100) <= 100 * _NEAR and not (cells % 1 == 0).all()
+        is_near = abs(cells.sum() - 100) <= 100 * ROUNDED and not (cells % 1 == 0).all()
         return self.is_percent or (not given and is_near)
 
     def _by_label(self, n_obs: Mapping[Any, float], given: Sequence[str]) -> list[float]:
@@ -116,7 +116,7 @@ class Labelled:
             )
         total, unit = float(self.cells.sum()), 100 if self.is_percent else 1
         is_share = (self.is_percent or self.is_probability) and total > 0
-        if is_share and abs(total - unit) > unit * _NEAR:
+        if is_share and abs(total - unit) > unit * ROUNDED:
             what = "percentages" if self.is_percent else "probabilities"
             raise JointPMFError(
                 f"the {what} in {self.name} sum to {total:g}, not to {unit}; if they are shares "

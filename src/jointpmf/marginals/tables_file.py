@@ -25,7 +25,7 @@ _WORDS = {
     "object": "a table of keys",
     "string": "a text",
 }
-_TYPES: dict[str, Any] = {
+_JSON_TYPES: dict[str, Any] = {
     "array": list,
     "boolean": bool,
     "integer": int,
@@ -170,7 +170,7 @@ def _is(part: Any, kind: str) -> bool:
     is_boolean = isinstance(part, bool)
     if is_boolean or kind == "boolean":
         return is_boolean and kind == "boolean"
-    return isinstance(part, _TYPES[kind]) and part == part
+    return isinstance(part, _JSON_TYPES[kind]) and part == part
 
 
 def _named(where: str, k: int) -> str:

@@ -14,13 +14,10 @@ import numpy as np
 
 from jointpmf.domain import text_of
 from jointpmf.errors import JointPMFError
-from jointpmf.marginals.labelled import Labelled
+from jointpmf.marginals.labelled import ROUNDED, Labelled
 from jointpmf.marginals.measurement import likely_given
 
 logger = logging.getLogger("jointpmf")
-
-_NEAR = 0.01
-"""How far, relatively, a total may be from the sum of its parts: published ones were rounded."""
 
 
 def check_totals(table: Labelled, what: Mapping[str, Any]) -> None:
@@ -43,7 +40,7 @@ def check_totals(table: Labelled, what: Mapping[str, Any]) -> None:
 def _check_totals(table: Labelled, k: int, totals: np.ndarray, what: Mapping[str, Any]) -> None:
     """Raise if a total is less than what is shown of it; warn if it is more than all of it."""
     sums, has_holes = np.nansum(table.cells, axis=k), np.isnan(table.cells).any(axis=k)
-    slack = _NEAR * np.abs(sums) + _rounding(what) * (table.cells.shape[k] + 1)
+    slack = ROUNDED * np.abs(sums) + _rounding(what) * (table.cells.shape[k] + 1)
     worst = int(np.nan_to_num(sums - slack - totals, nan=-np.inf).argmax())
     name = table.names[k]
     if totals.flat[worst] < sums.flat[worst] - slack.flat[worst]:
@@ -81,7 +78,7 @@ def without_sums(
     with np.errstate(over="ignore"):  # a sum beyond all numbers is none that cells have
         own_total = [] if n_obs is None or isinstance(n_obs, Mapping) else [np.sum(n_obs)]
     wholes = [1, 100, *own_total]
-    is_known = np.isclose(total, wholes, rtol=_NEAR).any()
+    is_known = np.isclose(total, wholes, rtol=ROUNDED).any()
     has_total = not np.isnan(np.take(table.totals, -1, axis=k)).all()
     if size < 3 or is_known or has_total or table.names[k] in (what.get("given") or ()):
         return table

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("jointpmf")
 
-_MOVES = 40_000_000
+_MAX_PROPOSALS = 40_000_000
 """Moves that are proposed at most, if that allows `_SWEEPS`; more take longer and leave less."""
 
 _SWEEPS = (20, 400)
@@ -221,7 +221,7 @@ def _repaired(
     if not targets.n_tables:
         return draw.codes, False
     moves = _Moves(pmf, draw, targets, generator)
-    n_sweeps = int(np.clip(_MOVES // moves.n_levels, *_SWEEPS))
+    n_sweeps = int(np.clip(_MAX_PROPOSALS // moves.n_levels, *_SWEEPS))
     with progress_bar("population", n_sweeps, verbose) as advance:
         try:
             for k in range(n_sweeps):

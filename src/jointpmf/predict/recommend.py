@@ -14,6 +14,7 @@ import numpy as np
 from jointpmf.data.codes import Codes
 from jointpmf.data.decode import table_of
 from jointpmf.data.encode import encode
+from jointpmf.data.pivot import TIE
 from jointpmf.data.ratings import Ratings, id_list
 from jointpmf.domain import MISSING, check_distinct
 from jointpmf.errors import (
@@ -27,16 +28,11 @@ from jointpmf.errors import (
     whole_number,
 )
 from jointpmf.pmf import JointPMF
+from jointpmf.probabilities import SUM_TOLERANCE
 from jointpmf.threads import one_blas_thread, row_blocks
 
-_ROUNDING = 1e-9
-"""Smaller differences, relative to the scale or to one, are rounding and so ties."""
-
-_BLOCK = 8192
+_USERS_AT_ONCE = 8192
 """Users whose expectations of all items are held in memory at once."""
-
-_FEASIBLE = 1e-6
-"""How far the sum of probabilities may be from one."""
 
 
 def recommend(
@@ -102,10 +98,10 @@ def recommend(
             n,
             probability,
         )
-        for begin, end in row_blocks(len(rows), _BLOCK) or [(0, 0)]
+        for begin, end in row_blocks(len(rows), _USERS_AT_ONCE) or [(0, 0)]
     ]
     at, places, expected, low, high = map(np.concatenate, zip(*blocks, strict=True))
-    at += np.repeat(np.arange(len(blocks)) * _BLOCK, [len(block[0]) for block in blocks])
+    at += np.repeat(np.arange(len(blocks)) * _USERS_AT_ONCE, [len(block[0]) for block in blocks])
     columns = {
         "user": (ratings.users, rows[at]),
         "item": (ratings.items, places),
@@ -173,7 +169,7 @@ def _highest(
     expected: np.ndarray, is_open: np.ndarray, n: int, values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows and the places of the n highest open cells of each row, in order."""
-    step = _ROUNDING * ((values[-1] - values[0]) or 1.0)
+    step = TIE * ((values[-1] - values[0]) or 1.0)
     loss = np.where(is_open, -np.round(expected / step), np.inf)
     order = np.argsort(loss, axis=1, kind="stable")[:, :n]
     at, column = np.nonzero(np.take_along_axis(is_open, order, axis=1))
@@ -196,9 +192,9 @@ def shortest_ranges(probabilities: np.ndarray, probability: float) -> tuple[np.n
     left = np.arange(n_rows)
     for width in range(1, size):
         inside = sums[left, width:] - sums[left, :-width]
-        is_enough = inside.max(axis=1) >= probability - _ROUNDING
+        is_enough = inside.max(axis=1) >= probability - TIE
         found = left[is_enough]
-        low[found] = np.round(inside[is_enough] / _ROUNDING).argmax(axis=1)
+        low[found] = np.round(inside[is_enough] / TIE).argmax(axis=1)
         high[found] = low[found] + width - 1
         left = left[~is_enough]
     return low, high
@@ -256,7 +252,7 @@ def _checked_predictions(probabilities: Any, truth: Any) -> tuple[np.ndarray, np
             f"truth must be {len(probabilities)} codes, one per row of the probabilities, "
             f"not of type {truth.dtype} and shape {truth.shape}"
         )
-    sums = np.abs(probabilities.sum(axis=1) - 1) <= _FEASIBLE
+    sums = np.abs(probabilities.sum(axis=1) - 1) <= SUM_TOLERANCE
     improper = np.flatnonzero(~(sums & (probabilities >= 0).all(axis=1)))
     if len(improper):
         raise JointPMFError(

@@ -32,7 +32,7 @@ not stay near the processor."""
 _ROWS_PER_COMBINATION = 32
 """Rows that there must be for each combination, for products of them to be worth making."""
 
-_ROWS_AT_ONCE = 2**14
+_COMBINED_AT_ONCE = 2**14
 """Rows whose combinations are listed at a time, so that they stay near the processor."""
 
 
@@ -54,7 +54,7 @@ class Combinations:
         self.firsts = np.cumsum([0, *rooms[:-1]], dtype=np.int64)
         self.n_combinations = sum(rooms)
         self._longest = max(b - a for a, b in self._groups())
-        self._ptr = np.arange(_ROWS_AT_ONCE + 1) * len(self.firsts)
+        self._ptr = np.arange(_COMBINED_AT_ONCE + 1) * len(self.firsts)
 
     def _groups(self) -> list[tuple[int, int]]:
         bounds = self.bounds.tolist()
@@ -85,8 +85,8 @@ class Combinations:
     def of_columns(self, columns: np.ndarray) -> np.ndarray:
         """Return the combinations of all rows, one row after the other."""
         cells = np.empty(columns.shape[1] * len(self.firsts), cell_dtype(self.n_combinations))
-        for begin in range(0, columns.shape[1], _ROWS_AT_ONCE):
-            end = min(begin + _ROWS_AT_ONCE, columns.shape[1])
+        for begin in range(0, columns.shape[1], _COMBINED_AT_ONCE):
+            end = min(begin + _COMBINED_AT_ONCE, columns.shape[1])
             self._list(columns, begin, end, cells[begin * len(self.firsts) :])
         return cells
 
@@ -94,7 +94,7 @@ class Combinations:
         self, columns: np.ndarray, begin: int, end: int
     ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yield rows begin:end in blocks, each of which overwrites the last."""
-        room = np.empty(_ROWS_AT_ONCE * len(self.firsts), cell_dtype(self.n_combinations))
+        room = np.empty(_COMBINED_AT_ONCE * len(self.firsts), cell_dtype(self.n_combinations))
         for first, last, ptr in self._blocks(begin, end):
             self._list(columns, first, last, room)
             yield slice(first, last), room, ptr
@@ -107,8 +107,8 @@ class Combinations:
             yield slice(first, last), cells[first * len(self.firsts) :], ptr
 
     def _blocks(self, begin: int, end: int) -> Iterator[tuple[int, int, np.ndarray]]:
-        for first in range(begin, end, _ROWS_AT_ONCE):
-            last = min(first + _ROWS_AT_ONCE, end)
+        for first in range(begin, end, _COMBINED_AT_ONCE):
+            last = min(first + _COMBINED_AT_ONCE, end)
             yield first, last, self._ptr[: last - first + 1]
 
     def _list(self, columns: np.ndarray, begin: int, end: int, cells: np.ndarray) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _VARIABLES, _WEIGHTS = 8, 6
 """Variables and components of a model that are shown."""
 
-_MARGINALS, _NAMES = 8, 6
+_MARGINALS, _NAMES_IN_REPR = 8, 6
 """Marginals, and variables of each, that are shown."""
 
 _PROFILED, _LEVELS, _COMPONENTS = 12, 12, 12
@@ -141,8 +141,8 @@ def marginals_html(marginals: MarginalSet, conflicts: Sequence[Disagreement]) ->
 
 
 def _names(names: Sequence[str]) -> Html:
-    more = ["…"] if len(names) > _NAMES else []
-    return joined([*map(name_of, names[:_NAMES]), *more], between=", ")
+    more = ["…"] if len(names) > _NAMES_IN_REPR else []
+    return joined([*map(name_of, names[:_NAMES_IN_REPR]), *more], between=", ")
 
 
 def identifiability_html(found: Identifiability) -> str:

@@ -30,27 +30,27 @@ _N_BLOCKS = 2
 """Blocks of combinations of cells that the step is found from. More of them take longer and bring
 the error at most two percent nearer to the limit."""
 
-_MAX_FORMED = 20_000_000
+_MAX_STEP_NUMBERS = 20_000_000
 """Numbers in the Jacobian of the largest tables for which the step is taken."""
 
 _KEPT = 0.1
 """A step leaves at least this part of every probability."""
 
-_N_HALVINGS = 4
+_N_STEP_HALVINGS = 4
 """Times that a step is halved, if the fit is not better after it."""
 
 _RIDGE = 1e-10
 """Added to the information about each direction, as part of it, lest rounding make it negative."""
 
 
-_SMALLEST = 1e-9
+_SMALLEST_PROBABILITY = 1e-9
 """Smaller probabilities count as this much where a prior is differentiated."""
 
 
 def can_step(domain: Domain, tables: Sequence[Measurement], rank: int) -> bool:
     """Tell whether tables are small enough for the step to take seconds."""
     n_cells = sum(table.counts.size for table in tables)
-    return n_cells * rank * (1 + sum(domain.sizes)) <= _MAX_FORMED
+    return n_cells * rank * (1 + sum(domain.sizes)) <= _MAX_STEP_NUMBERS
 
 
 def efficient_step(
@@ -93,11 +93,11 @@ class _Prior:
             own = np.broadcast_to(pseudo_counts, point.factors.shape)
             self._counts[len(point.weights) :] = own.ravel()
         self._seen = self._counts > 0
-        at = np.maximum(point.vector, _SMALLEST)
+        at = np.maximum(point.vector, _SMALLEST_PROBABILITY)
         self.gradient, self.curvature = self._counts / at, self._counts / at**2
 
     def log(self, point: Point) -> float:
-        at = np.maximum(point.vector[self._seen], _SMALLEST)
+        at = np.maximum(point.vector[self._seen], _SMALLEST_PROBABILITY)
         return float(self._counts[self._seen] @ np.log(at))
 
 
@@ -123,7 +123,7 @@ def _step(curvature: TableCurvature, domain: Domain, point: Point, prior: _Prior
         return projection.misfit(shown - np.concatenate(cells)) / 2 - prior.log(at)
 
     before = cost(point)
-    for k in range(_N_HALVINGS):
+    for k in range(_N_STEP_HALVINGS):
         new = on_simplices(here + (ahead - here) / 2**k, domain, len(point.weights))
         if cost(new) < before:
             return new

@@ -21,7 +21,7 @@ from jointpmf.traits import FreeColumns, Scores
 if TYPE_CHECKING:
     from jointpmf.point import Point
 
-_MANY = 256
+_GEMM_RANK = 256
 """Components from which on rows are scored by products of matrices."""
 
 _IMPOSSIBLE_LOG = -1e6
@@ -60,7 +60,7 @@ class HeldOut:
 
     def cost(self, point: Point) -> float:
         """Return minus the mean log-probability of what was held out."""
-        if len(point.weights) >= _MANY and point.factors.min() > 0:
+        if len(point.weights) >= _GEMM_RANK and point.factors.min() > 0:
             # products of matrices, in single precision: the mean of many rows has enough digits
             columns = FreeColumns(Scores.unordered(self._rows.domain), point.factors)
             return -self._sums.log_likelihood(columns, point.weights) / self._total

@@ -25,7 +25,7 @@ _HALVINGS = 6
 _MOST_COUPLED = 400
 """Coefficients of a nominal variable whose curvature is taken whole; with more, by level."""
 
-_N_CHUNKS = 8
+_N_FEATURE_CHUNKS = 8
 """Parts of the products of features that are computed at once."""
 
 
@@ -93,12 +93,12 @@ class BinaryRegressions:
         curvatures = np.empty((len(self.sums), n_features, n_features))
 
         def part(k: int) -> None:
-            for i in range(k, n_features, _N_CHUNKS):
+            for i in range(k, n_features, _N_FEATURE_CHUNKS):
                 own = weights @ (features[i] * features[: i + 1]).T
                 curvatures[:, i, : i + 1] = own
                 curvatures[:, : i + 1, i] = own
 
-        run_all([partial(part, k) for k in range(_N_CHUNKS)], features.size)
+        run_all([partial(part, k) for k in range(_N_FEATURE_CHUNKS)], features.size)
         curvatures[:, np.arange(n_features), np.arange(n_features)] += self.ridges
         return curvatures
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _FORGETTING = 0.6
 """A step counts for its part of all rows to this power, which is more than its part."""
 
-_LIFT = 0.01
+_EXPECTED_SHARE = 0.01
 """Part of what was seen so far that every component expects of each level: an EM step never leaves
 zero."""
 
@@ -96,7 +96,7 @@ class Stepwise:
     def _lifted(self, mean: np.ndarray) -> np.ndarray:
         """Return a mean in which each component expects a little of all that was seen."""
         everything = np.append(self.seen / self.weight, 1.0)[:, None] * mean[-1]
-        return (1 - _LIFT) * mean + _LIFT * everything
+        return (1 - _EXPECTED_SHARE) * mean + _EXPECTED_SHARE * everything
 
     def _stack_of(self, mean: np.ndarray) -> np.ndarray:
         """Return the model that a mean of expected counts gives."""

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 Subset = tuple[int, ...]
 
-_NULL = 1e-9
+_REDUNDANT = 1e-9
 """Combinations of cells that have less than this part of the largest variance are known twice, by
 tables of the same people. If it were larger, information would be lost."""
 
 _MAX_COUNTED = 1500
 """Cells up to which independent numbers are counted exactly."""
 
-_MAX_NUMBERS = 20_000_000
+_MAX_HELD = 20_000_000
 """Numbers that a product with the covariance holds at once: more columns are taken in parts."""
 
 
@@ -79,7 +79,7 @@ class TableNoise:
     def times(self, columns: np.ndarray) -> np.ndarray:
         """Return the covariance times columns of numbers about the published cells (eq. 48)."""
         largest = max(each.cells.size for each in self.slices) * len(self._weights)
-        n_parts = -(-columns.shape[1] * largest * len(self.slices) // _MAX_NUMBERS)
+        n_parts = -(-columns.shape[1] * largest * len(self.slices) // _MAX_HELD)
         return np.hstack([self._times(part) for part in np.array_split(columns, n_parts, axis=1)])
 
     def _times(self, columns: np.ndarray) -> np.ndarray:
@@ -218,7 +218,7 @@ class Projection:
         self._products = np.hstack([self._products, self._next])
         seen = self._basis.T @ self._jacobian
         values, vectors = np.linalg.eigh(self._basis.T @ self._products)
-        is_new = values > _NULL * values[-1]
+        is_new = values > _REDUNDANT * values[-1]
         self._parts = vectors[:, is_new] / np.sqrt(values[is_new])
         self._estimates = self._parts @ (self._parts.T @ seen)
         self.information = seen.T @ self._estimates
@@ -230,7 +230,7 @@ class Projection:
         for _ in range(2):  # once is not enough where little is left
             new = new - self._basis @ (self._basis.T @ new)
         found, triangle, _ = qr(new, mode="economic", pivoting=True, check_finite=False)
-        is_new = np.abs(np.diag(triangle)) > _NULL * before
+        is_new = np.abs(np.diag(triangle)) > _REDUNDANT * before
         return found[:, is_new][:, : len(found) - self._basis.shape[1]]
 
     def score(self, residual: np.ndarray) -> np.ndarray:

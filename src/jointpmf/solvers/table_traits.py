@@ -39,12 +39,12 @@ _SHORTER, _MOST_TRIED, _ENOUGH = 0.4, 12, 1e-4
 """What a step that gains too little is shortened by, how often, and the part of what its slope
 promises that is enough."""
 
-_MOST_COUPLED = 800
+_MOST_WHOLE = 800
 """Numbers of a variable without order whose curvature is taken whole; else each level's own."""
 
 _Inverse = Callable[[np.ndarray], np.ndarray]
 
-_LIFT = 1e-8
+_DAMPING = 1e-8
 """Part of the mean curvature that is added to all, so that no direction is without any."""
 
 
@@ -129,7 +129,7 @@ class TraitSecants(TraitEM):
         def look(n: int) -> None:
             columns, places = model.factors[model.places(n)[0]], _places_of(model, n)
             regression = self.regression(n, model, sums)
-            is_whole = places.stop - places.start <= _MOST_COUPLED or model.scores.scales[n] > 0
+            is_whole = places.stop - places.start <= _MOST_WHOLE or model.scores.scales[n] > 0
             inverse = _whole_inverse if is_whole else _inverse_by_level
             self._inverses[n] = inverse(regression, columns, self._total)
 
@@ -175,7 +175,7 @@ def _whole_inverse(regression: Regression, columns: np.ndarray, total: float) ->
     """Return what a pull is divided by: the curvature of all levels together."""
     curvature = regression.curvature(columns) / total
     diagonal = np.diag_indices_from(curvature)
-    curvature[diagonal] += _LIFT * curvature[diagonal].mean() + np.finfo(float).tiny
+    curvature[diagonal] += _DAMPING * curvature[diagonal].mean() + np.finfo(float).tiny
     factored = cho_factor(curvature, overwrite_a=True, check_finite=False)
     return lambda pull: cho_solve(factored, pull, check_finite=False)
 

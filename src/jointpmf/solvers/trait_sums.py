@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jointpmf.rows.table import AnyRows, TableRows
     from jointpmf.traits import Scores, TraitModel
 
-_BLOCK = 2**20
+_NUMBERS_AT_ONCE = 2**20
 """Rows times points that are worked on at once: as much as a cache holds."""
 
 _MOST_KEPT = 2**30
@@ -30,7 +30,7 @@ _MOST_KEPT = 2**30
 _MOST_DESIGN = 2**28
 """Bytes of the scores of all rows that are kept from pass to pass."""
 
-_N_CHUNKS = 8
+_N_ROW_CHUNKS = 8
 """Parts of the rows that have sums of their own."""
 
 
@@ -91,7 +91,7 @@ class RowSums:
         self._columns, self._weights, self._scores = rows.columns, rows.weights, scores
         self._holes = np.flatnonzero((self._columns == MISSING).any(axis=1))
         n_rows = len(self._weights)
-        self._bounds = np.linspace(0, n_rows, min(_N_CHUNKS, n_rows) + 1).astype(int)
+        self._bounds = np.linspace(0, n_rows, min(_N_ROW_CHUNKS, n_rows) + 1).astype(int)
         # what is looked up by a code; the last row is that of a missing cell
         self._tables = [np.vstack([own, 0 * own[:1]]).astype(np.float32) for own in scores.all]
         self._kept: _Likelihoods | None = None
@@ -251,7 +251,7 @@ class _Likelihoods(NamedTuple):
 
 def _blocks(begin: int, end: int, n_points: int) -> Iterator[slice]:
     """Yield rows begin:end, as many at a time as a cache holds."""
-    size = max(_BLOCK // n_points, 1)
+    size = max(_NUMBERS_AT_ONCE // n_points, 1)
     return (slice(first, min(first + size, end)) for first in range(begin, end, size))
 
 

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from jointpmf.pmf import JointPMF
     from jointpmf.traits import TraitModel
 
-_ROUNDING = 1e-9
+_PAGE_ERROR = 1e-9
 """Part of a probability by which what the page computes may differ from the model."""
 
 _STEPS = 2**16 - 2
 """Of a grid; the place before its first is that of zero."""
 
-_SMALLEST = 1e-30
+_SMALLEST_PACKED = 1e-30
 """What is smaller, but not zero, is raised to this: it is never seen in a sample."""
 
 
@@ -57,7 +57,7 @@ def packed_model(pmf: JointPMF) -> tuple[list[dict[str, Any]], bytes]:
 
 def _are_computed(model: TraitModel, columns: np.ndarray) -> bool:
     """Tell whether columns are those of a trait model: steps without it may have moved them."""
-    return bool(np.allclose(model.factors, columns, rtol=_ROUNDING, atol=0.0))
+    return bool(np.allclose(model.factors, columns, rtol=_PAGE_ERROR, atol=0.0))
 
 
 def _sizes_of(model: TraitModel) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def packed(sure: Uncertainty) -> bytes:
     around = np.concatenate([reference.weights, *map(np.ravel, reference.factors)])
     flat = sure.factors.reshape(len(sure), -1)
     numbers = np.concatenate([sure.weights, flat], axis=1)
-    logs = np.log(np.maximum(numbers, _SMALLEST))
+    logs = np.log(np.maximum(numbers, _SMALLEST_PACKED))
     high = logs.max(axis=0)
     low = np.where(numbers > 0, logs, high).min(axis=0)
     width = np.where(high > low, high - low, 1.0)

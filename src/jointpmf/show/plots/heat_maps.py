@@ -23,7 +23,7 @@ from jointpmf.show.plots.chosen import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_LEVELS, _MOST_COMPONENTS, _MOST_VARIABLES = 80, 30, 40
+_MOST_ROWS_DRAWN, _MOST_COLUMNS_DRAWN, _MOST_AXES_DRAWN = 80, 30, 40
 """How much of a large model is shown unless the caller names the variables."""
 
 
@@ -56,7 +56,7 @@ def factors(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | None =
     part = _part_with_room(pmf) if names is None else pmf.marginal(names)
     if not len(part.domain):
         raise JointPMFError("there is no variable to draw")
-    order = np.argsort(-part.weights, kind="stable")[:_MOST_COMPONENTS]
+    order = np.argsort(-part.weights, kind="stable")[:_MOST_COLUMNS_DRAWN]
     gap = np.full((1, len(order)), np.nan)
     rows = np.vstack([row for factor in part.factors for row in (gap, factor[:, order])])
     labels = [text for v in part.domain for text in (v.name, *v.levels)]
@@ -83,7 +83,7 @@ def _part_with_room(pmf: JointPMF) -> JointPMF:
     """Return the most telling variables that fit; each level and each heading takes a row."""
     told = by_information(pmf)
     n_rows = np.cumsum([pmf.domain.sizes[n] + 1 for n in told])
-    return first_of(pmf, told, max(int((n_rows <= _MOST_LEVELS).sum()), 1))
+    return first_of(pmf, told, max(int((n_rows <= _MOST_ROWS_DRAWN).sum()), 1))
 
 
 def dependencies(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | None = None) -> Axes:
@@ -112,7 +112,7 @@ def dependencies(pmf: JointPMF, names: Iterable[str] | None = None, ax: Axes | N
     """
     check_kind(pmf, JointPMF, "dependencies")
     if names is None:
-        part = first_of(pmf, by_information(pmf), _MOST_VARIABLES)
+        part = first_of(pmf, by_information(pmf), _MOST_AXES_DRAWN)
     else:
         part = pmf.marginal(names)
     count = len(part.domain)

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from jointpmf.judge.uncertainty import Uncertainty
     from jointpmf.show.intervals import Interval
 
-_MOST_VARIABLES, _MOST_COLUMNS = 30, 5
+_MOST_PANELS, _MOST_SIDE_BY_SIDE = 30, 5
 """Panels, and how many of them stand side by side."""
 
-_MOST_COMPONENTS, _MOST_NAMED = 12, 8
+_BARS_IN_PANEL, _MOST_IN_LEGEND = 12, 8
 """Bars in a panel, and levels in its legend."""
 
 _PANEL_WIDTH, _BAR_HEIGHT, _LINE_HEIGHT = 2.1, 0.19, 0.15
@@ -73,13 +73,11 @@ def profiles(
     """
     check_kind(pmf, JointPMF, "profiles")
     part = (
-        first_of(pmf, by_information(pmf), _MOST_VARIABLES)
-        if names is None
-        else pmf.marginal(names)
+        first_of(pmf, by_information(pmf), _MOST_PANELS) if names is None else pmf.marginal(names)
     )
     if not len(part.domain):
         raise JointPMFError("there is no variable to draw")
-    drawn = np.sort(np.argsort(-part.weights, kind="stable")[:_MOST_COMPONENTS])
+    drawn = np.sort(np.argsort(-part.weights, kind="stable")[:_BARS_IN_PANEL])
     notes = what_is_drawn(pmf, part, drawn, is_asked=names is not None)
     is_shared = len({variable.levels for variable in part.domain}) == 1
     known = _ends(uncertainty, pmf, part, drawn)
@@ -90,7 +88,7 @@ def profiles(
             factor = part.factors[n]
             shares = np.column_stack([factor @ part.weights, factor[:, drawn]])
             parts = _draw(ax, variable, shares)
-            if known and variable.size <= _MOST_NAMED:  # more would lie on each other
+            if known and variable.size <= _MOST_IN_LEGEND:  # more would lie on each other
                 _draw_errors(ax, known[n])
             if not is_shared:
                 _legend(ax, variable, parts)
@@ -115,10 +113,10 @@ def _panels(figure: Any, part: JointPMF, n_bars: int, is_shared: bool) -> np.nda
     from matplotlib.figure import FigureBase
 
     count = len(part.domain)
-    n_rows = math.ceil(count / _MOST_COLUMNS)
+    n_rows = math.ceil(count / _MOST_SIDE_BY_SIDE)
     n_columns = math.ceil(count / n_rows)
     if figure is None:
-        most = 0 if is_shared else min(max(part.domain.sizes), _MOST_NAMED)
+        most = 0 if is_shared else min(max(part.domain.sizes), _MOST_IN_LEGEND)
         height = 0.35 + _BAR_HEIGHT * n_bars + _LINE_HEIGHT * most
         figure = plt.figure(figsize=(1.6 + _PANEL_WIDTH * n_columns, 0.5 + height * n_rows))
     elif not isinstance(figure, FigureBase):
@@ -186,7 +184,7 @@ def _tones(size: int) -> np.ndarray:
 def _legend(where: Any, variable: Variable, parts: Sequence[Any]) -> None:
     """Name the levels under a panel or a figure; of many, some, the first and the last of them."""
     size = variable.size
-    named = np.unique(np.linspace(0, size - 1, min(size, _MOST_NAMED)).round().astype(int))
+    named = np.unique(np.linspace(0, size - 1, min(size, _MOST_IN_LEGEND)).round().astype(int))
     texts = [short(variable.levels[k], 30) for k in named]
     is_panel = hasattr(where, "spines")
     place = (

@@ -187,7 +187,7 @@ def _finite(text: str) -> str:
 _ZERO = 1e-20
 """Objectives that differ by less are equal: probabilities are then met to ten digits."""
 
-_FEWEST_POINTS, _MOST_POINTS = 4, 200
+_FEWEST_POINTS, _MOST_CURVE_POINTS = 4, 200
 """A line of fewer points is not worth drawing; of one with more, some are drawn."""
 
 
@@ -254,7 +254,7 @@ def _held_out_chart(history: Sequence[Step]) -> Html | None:
     if len(points) < _FEWEST_POINTS:
         return None
     best = min(range(len(points)), key=lambda k: points[k][1])
-    every = math.ceil(len(points) / _MOST_POINTS)
+    every = math.ceil(len(points) / _MOST_CURVE_POINTS)
     kept = [k for k in range(len(points)) if k % every == 0 or k in (best, len(points) - 1)]
     drawn = [points[k] for k in kept]
     (first, begin), (last, end) = drawn[0], drawn[-1]

@@ -29,7 +29,7 @@ _ROWS_PER_PARAMETER = 5
 _MANY_HOLES = 0.5
 """Share of missing cells from which a variable is named."""
 
-_LISTED, _SHORT = 5, 50
+_LISTED, _SHORT_NAME = 5, 50
 """Names that a sentence lists, the rest is counted; and characters of each."""
 
 
@@ -50,7 +50,7 @@ class Caution(NamedTuple):
         """
         rest = len(self.names) - _LISTED
         more = f" and {rest:,} more" if rest > 0 else ""
-        listed = ", ".join(shortened(name, _SHORT) for name in self.names[:_LISTED])
+        listed = ", ".join(shortened(name, _SHORT_NAME) for name in self.names[:_LISTED])
         named = f": {listed}{more}" if self.names else ""
         return f"{self.text}{named}. {self.advice}".rstrip()
 

@@ -13,7 +13,7 @@ from jointpmf.show.charts import bar, curve_html
 from jointpmf.show.html import Html, element, joined, name_of, paragraph, scroller
 from jointpmf.show.intervals import error_text, size_intervals
 from jointpmf.show.report.profile_plot import profile_plot
-from jointpmf.show.report.profiles import numbers
+from jointpmf.show.report.profiles import MOST_COMPONENTS, numbers
 from jointpmf.show.text import count_text, percent
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from jointpmf.pmf import JointPMF
     from jointpmf.show.report.findings import Findings
 
-_MOST_COMPONENTS, _MOST_TELLING = 12, 5
-"""Components that are described, and variables in the words for each."""
+MOST_TELLING = 5
+"""Variables in the words for each component."""
 
 
 def components(found: Findings) -> Iterator[Html]:
@@ -36,11 +36,11 @@ def components(found: Findings) -> Iterator[Html]:
     is_single = found.subject.n_averaged == 1  # each fit of an average has its own components
     if is_single:
         yield from profile_plot(pmf, found.uncertainty)
-    order = sorted(range(pmf.rank), key=lambda f: -pmf.weights[f])[:_MOST_COMPONENTS]
+    order = sorted(range(pmf.rank), key=lambda f: -pmf.weights[f])[:MOST_COMPONENTS]
     yield paragraph(
         "What sets each component apart from all rows. The share among all rows is in brackets."
     )
-    telling = telling_levels(pmf, order, _MOST_TELLING)
+    telling = telling_levels(pmf, order, MOST_TELLING)
     items = [
         _component(_heading(pmf, f), size, words)
         for f, size, words in zip(order, _sizes(found, order), telling, strict=True)

@@ -13,8 +13,8 @@ import numpy as np
 from jointpmf import __version__
 from jointpmf.domain import text_of
 from jointpmf.show.intervals import intervals, size_intervals
-from jointpmf.show.report.components import telling_levels
-from jointpmf.show.report.quality import criteria
+from jointpmf.show.report.components import MOST_TELLING, telling_levels
+from jointpmf.show.report.quality import MOST_WORST, criteria
 from jointpmf.show.report.traits import has_traits
 from jointpmf.show.report.variables import observed_shares
 from jointpmf.show.text import unicode_text
@@ -29,11 +29,8 @@ if TYPE_CHECKING:
     from jointpmf.show.report.findings import Findings
     from jointpmf.show.report.tally import Tally
 
-_VERSION = 1
+_FACTS_VERSION = 1
 """Of the fields: larger when one of them is taken away or gets another meaning."""
-
-_MOST_TELLING, _WORST = 5, 10
-"""Variables that are told of a component, and marginals that fit worst, as on the page."""
 
 
 def report_facts(found: Findings, title: str) -> dict[str, Any]:
@@ -43,7 +40,7 @@ def report_facts(found: Findings, title: str) -> dict[str, Any]:
     return _plain(
         {
             "format": "jointpmf report",
-            "version": _VERSION,
+            "version": _FACTS_VERSION,
             "library": __version__,
             "title": title,
             "warnings": [one._asdict() for one in found.cautions],
@@ -130,7 +127,7 @@ def _marginals(compared: Comparison) -> dict[str, Any]:
             "residual": misfit.residual,
             "rows": misfit.n_obs,
         }
-        for misfit in compared.misfits[:_WORST]
+        for misfit in compared.misfits[:MOST_WORST]
     ]
     return {"all": compared.n_all, "compared": len(compared.misfits), "worst": worst}
 
@@ -139,7 +136,7 @@ def _components(found: Findings) -> list[dict[str, Any]]:
     pmf, tally = found.subject.pmf, found.tally
     sizes = size_intervals(found.uncertainty)
     counted = tally.components if tally is not None and tally.components.total else None
-    told = telling_levels(pmf, range(pmf.rank), _MOST_TELLING)
+    told = telling_levels(pmf, range(pmf.rank), MOST_TELLING)
     return [
         {
             "name": pmf.component_labels[f],

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _MOST_PARAMETERS = 1500
 """Numbers of the largest model whose uniqueness is judged; larger ones take too long."""
 
-_MOST_SUBSETS = 20_000
+_MOST_TABLES = 20_000
 """Marginals from which uniqueness is judged; more take too long."""
 
 
@@ -136,12 +136,12 @@ def identified(subject: Subject) -> Identifiability | None:
     if subject.n_averaged > 1:  # its rank is the sum of the fits' ranks
         return None
     if subject.marginals is not None:
-        small = len(subject.marginals) <= _MOST_SUBSETS
+        small = len(subject.marginals) <= _MOST_TABLES
         return identifiability(subject.marginals, pmf.rank) if small else None
     order = subject.about.get("order", "3" if subject.is_by_rows else "")
     if not (given := whole_in(order)):
         return None
     known = min(given, len(domain))
-    if math.comb(len(domain), known) > _MOST_SUBSETS:
+    if math.comb(len(domain), known) > _MOST_TABLES:
         return None
     return identifiability(domain, pmf.rank, order=known)

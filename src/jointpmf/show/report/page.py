@@ -95,7 +95,7 @@ def body(found: Findings, title: str) -> Html:
         *_inside(found),
         _section("How well does it fit?", quality(found)),
         *_sureness(found),
-        *([] if found.curve is None else [_section(_RANKS, ranks(found, found.curve))]),
+        *([] if found.curve is None else [_section(_RANK_HEADING, ranks(found, found.curve))]),
         _section("The variables", data(found)),
         _section("Is it the only such model?", uniqueness(found)),
         _section("Did the fit converge?", course(found)),
@@ -109,7 +109,7 @@ def body(found: Findings, title: str) -> Html:
     return joined(parts, "\n")
 
 
-_RANKS = "How many components?"
+_RANK_HEADING = "How many components?"
 
 
 def _inside(found: Findings) -> list[Html]:

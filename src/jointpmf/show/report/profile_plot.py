@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jointpmf.judge.uncertainty import Uncertainty
     from jointpmf.pmf import JointPMF
 
-_MOST_COMPONENTS, _MOST_LANES, _MOST_LEVELS = 8, 60, 8
+_MOST_CURVES, _MOST_LANES, _MOST_VARIABLE_LANES = 8, 60, 8
 """Lines, as many as there are colours; lanes of the plot; and lanes of one variable."""
 
 _LANE = 36
@@ -37,7 +37,7 @@ class Lane(NamedTuple):
 
 def profile_plot(pmf: JointPMF, sure: Uncertainty | None = None) -> Iterator[Html]:
     """Yield the plot of the largest components, and how to read it."""
-    drawn = np.sort(np.argsort(-pmf.weights, kind="stable")[:_MOST_COMPONENTS])
+    drawn = np.sort(np.argsort(-pmf.weights, kind="stable")[:_MOST_CURVES])
     lanes = chosen_lanes(pmf, drawn)
     if not lanes:
         return
@@ -99,7 +99,7 @@ def _lanes(n: int, variable: Variable, shares: np.ndarray) -> Iterator[Lane]:
         yield Lane(n, variable.name, between, np.arange(size) / (size - 1))
         return
     apart = np.ptp(shares, axis=1)
-    levels = [1] if size == 2 else np.argsort(-apart, kind="stable")[:_MOST_LEVELS].tolist()
+    levels = [1] if size == 2 else np.argsort(-apart, kind="stable")[:_MOST_VARIABLE_LANES].tolist()
     for level in sorted(levels) if size > 1 else ():
         yield Lane(n, variable.name, name_of(texts[level]), np.eye(size)[level])
 

@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from jointpmf.pmf import JointPMF
     from jointpmf.show.report.findings import Findings
 
-_MOST_VARIABLES, _MOST_COMPONENTS, _MOST_NAMED = 40, 12, 8
+MOST_VARIABLES, MOST_COMPONENTS, _MOST_NAMED = 40, 12, 8
 """Variables and components that are drawn, and levels that are named beside a drawing."""
 
 _MOST_PARTS = 6000
 """Parts of bars on a page: more would make its file larger than it is worth."""
 
-_SHORT, _MOST_CELLS = 80, 20_000
+_SHORT_LABEL, _MOST_DRAWN_CELLS = 80, 20_000
 """Lines of a table that is open when the page is, and numbers of the largest table."""
 
 
@@ -59,7 +59,7 @@ def profiles(found: Findings) -> Iterator[Html]:
 
 def _drawn(pmf: JointPMF) -> np.ndarray:
     """Return the largest components, in their order."""
-    return np.sort(np.argsort(-pmf.weights, kind="stable")[:_MOST_COMPONENTS])
+    return np.sort(np.argsort(-pmf.weights, kind="stable")[:MOST_COMPONENTS])
 
 
 def numbers(found: Findings) -> Iterator[Html]:
@@ -99,7 +99,7 @@ def _pictures(found: Findings, drawn: np.ndarray) -> Iterator[Html]:
     pmf, sure = found.subject.pmf, found.uncertainty
     told = np.argsort(-component_information(pmf), kind="stable")
     parts = np.cumsum([pmf.domain.sizes[n] for n in told]) * (len(drawn) + 1)
-    chosen = np.sort(told[: min(max(int((parts <= _MOST_PARTS).sum()), 1), _MOST_VARIABLES)])
+    chosen = np.sort(told[: min(max(int((parts <= _MOST_PARTS).sum()), 1), MOST_VARIABLES)])
     variables = [pmf.domain.variables[n] for n in chosen]
     is_shared = len({variable.levels for variable in variables}) == 1
     labels = ["all rows", *(pmf.component_labels[f] for f in drawn)]
@@ -181,7 +181,7 @@ def _levels(variable: Variable) -> Html:
 
 def _whole_table(pmf: JointPMF, sure: Uncertainty | None) -> Html:
     """Return all profiles as a table, which is closed if it is long."""
-    room = max(_MOST_CELLS // pmf.rank, 1)
+    room = max(_MOST_DRAWN_CELLS // pmf.rank, 1)
     kept = [n for n, end in enumerate(pmf.domain.offsets[1:]) if end <= room] or [0]
     names = [
         joined([name_of(variable.name), " = ", name_of(text_of(level))])
@@ -199,7 +199,7 @@ def _whole_table(pmf: JointPMF, sure: Uncertainty | None) -> Html:
         element("summary", "The whole profile table"),
         scroller("Profiles of the components", table),
         paragraph(note, note=True) if note else "",
-        open="" if len(lines) <= _SHORT else None,
+        open="" if len(lines) <= _SHORT_LABEL else None,
     )
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jointpmf.show.report.comparison import Comparison, Misfit
     from jointpmf.show.report.findings import Findings
 
-_WORST = 10
+MOST_WORST = 10
 """Marginals that are listed."""
 
 
@@ -147,7 +147,7 @@ def _worst(compared: Comparison) -> Html:
     headings += ["by chance"] if has_chance else []
     headings += ["observed", "fitted"]
     headings += ["rows"] if has_chance else []
-    rows = [_misfit_cells(one, compared.has_residuals, has_chance) for one in misfits[:_WORST]]
+    rows = [_misfit_cells(one, compared.has_residuals, has_chance) for one in misfits[:MOST_WORST]]
     return html_table(headings, rows, numbers=range(1, len(headings)))
 
 
@@ -169,7 +169,7 @@ def _which_are_compared(comparison: Comparison) -> str:
     first, _, rest = what.partition(" of ")
     what = f"{first}s of {rest}" if rest else f"{first}s"
     which = f"all {n_all:,}" if len(misfits) == n_all else f"{len(misfits):,} of {n_all:,}"
-    worst = f"the worst {min(_WORST, len(misfits))} first"
+    worst = f"the worst {min(MOST_WORST, len(misfits))} first"
     return f"The observed marginals ({which} {what}) beside the model's, {worst}"
 
 

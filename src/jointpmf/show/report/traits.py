@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jointpmf.show.report.findings import Findings
     from jointpmf.trait_axes import Line
 
-_MOST_TRAITS, _MOST_TELLING, _MOST_LINES = 6, 6, 300
+_MOST_TRAITS_SHOWN, _MOST_LOADINGS, _MOST_LINES = 6, 6, 300
 """Traits that are described, what is named of each, and lines of the table."""
 
 _SLIGHT = 0.1
@@ -47,7 +47,7 @@ def traits(found: Findings) -> Iterator[Html]:
         )
     items = [
         _trait(pmf, t, axes.lines, float(share))
-        for t, share in enumerate(axes.shares[:_MOST_TRAITS])
+        for t, share in enumerate(axes.shares[:_MOST_TRAITS_SHOWN])
     ]
     yield element("ol", *items, class_="components")
     yield _whole_table(pmf, axes.lines, n_traits)
@@ -64,7 +64,7 @@ def _sentences(pmf: JointPMF, t: int, lines: list[Line]) -> Iterator[Html]:
     slopes = np.array([line.slopes[t] for line in lines])
     least = _SLIGHT * np.abs(slopes).max(initial=0.0)
     for sign, word in ((1, "Up: "), (-1, "Down: ")):
-        ordered = np.argsort(-sign * slopes, kind="stable")[:_MOST_TELLING]
+        ordered = np.argsort(-sign * slopes, kind="stable")[:_MOST_LOADINGS]
         told = [k for k in ordered if sign * slopes[k] > least]
         parts = [joined([_title(pmf, lines[k]), f" ({_signed(float(slopes[k]))})"]) for k in told]
         if parts:

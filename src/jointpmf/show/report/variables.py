@@ -10,6 +10,7 @@ import numpy as np
 from jointpmf.domain import text_of
 from jointpmf.show.charts import bars
 from jointpmf.show.html import Html, element, name_of, paragraph
+from jointpmf.show.report.profiles import MOST_VARIABLES
 from jointpmf.show.text import count_text, number_text, percent
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from jointpmf.show.report.findings import Findings
     from jointpmf.show.report.tally import Tally
 
-_MOST_VARIABLES, _MOST_LEVELS = 40, 10
-"""Variables that are shown, and levels that have a bar each; more are drawn without names."""
+_MOST_LEVELS = 10
+"""Levels that have a bar each; more are drawn without names."""
 
 
 def data(found: Findings) -> Iterator[Html]:
@@ -32,15 +33,15 @@ def data(found: Findings) -> Iterator[Html]:
         )
     else:
         yield paragraph(_holes(tally))
-        if len(domain) > _MOST_VARIABLES:
+        if len(domain) > MOST_VARIABLES:
             shares = tally.shares_missing
             order.sort(key=lambda n: -shares[n])
-    figures = [_figure(found, n) for n in order[:_MOST_VARIABLES]]
+    figures = [_figure(found, n) for n in order[:MOST_VARIABLES]]
     yield element("div", *figures, class_="profiles")
-    if len(domain) > _MOST_VARIABLES:
+    if len(domain) > MOST_VARIABLES:
         which = "the first" if tally is None else "those with most missing"
         yield paragraph(
-            f"{_MOST_VARIABLES} of {len(domain):,} variables are listed, {which}.", note=True
+            f"{MOST_VARIABLES} of {len(domain):,} variables are listed, {which}.", note=True
         )
 
 

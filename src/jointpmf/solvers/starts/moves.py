@@ -31,13 +31,13 @@ _NOISE = 0.5
 _SHAKEN_STEPS = 8
 """EM steps on rows whose weights are drawn anew."""
 
-_LIFT = 0.02
+_KEPT_LIFT = 0.02
 """Part of the marginals in components that stay where they are, so that nothing is zero."""
 
 
 def moved(point: Point, rows: TableRows, k: int, generator: np.random.Generator) -> Point:
     """Return the k-th move from a point: all components are disturbed, or some, in turns."""
-    move = _MOVES[k % len(_MOVES)]
+    move = _KINDS_OF_MOVES[k % len(_KINDS_OF_MOVES)]
     if move is _split and len(point.weights) < 3:
         move = _replaced
     return move(point, rows, generator)
@@ -45,7 +45,7 @@ def moved(point: Point, rows: TableRows, k: int, generator: np.random.Generator)
 
 def passes_of_move(k: int) -> int:
     """Return how many passes over the rows the k-th move takes itself, about."""
-    is_by_steps = _MOVES[k % len(_MOVES)] in (_shaken, _enlarged)
+    is_by_steps = _KINDS_OF_MOVES[k % len(_KINDS_OF_MOVES)] in (_shaken, _enlarged)
     return 2 * _SHAKEN_STEPS + 1 if is_by_steps else 0
 
 
@@ -53,10 +53,10 @@ def _shaken(point: Point, rows: TableRows, generator: np.random.Generator) -> Po
     """Return where some EM steps lead if rows count for more or less than they do."""
     weights = rows.weights * generator.standard_exponential(len(rows))
     solver = EM(replace(rows, weights=weights), len(point.weights))
-    state = solver.start(mixed(point, rows.marginal, _LIFT))
+    state = solver.start(mixed(point, rows.marginal, _KEPT_LIFT))
     for _ in range(_SHAKEN_STEPS):
         state = solver.step(state)
-    return mixed(state.point, rows.marginal, _LIFT)
+    return mixed(state.point, rows.marginal, _KEPT_LIFT)
 
 
 def _jittered(point: Point, rows: TableRows, generator: np.random.Generator) -> Point:
@@ -69,7 +69,7 @@ def _replaced(point: Point, rows: TableRows, generator: np.random.Generator) -> 
     """Return a point one of whose components has moved to a row of the data."""
     rank = len(point.weights)
     f = int(generator.integers(rank))
-    factors = mixed(point, rows.marginal, _LIFT).factors
+    factors = mixed(point, rows.marginal, _KEPT_LIFT).factors
     factors[:, f] = point_at_rows(rows, 1, generator).factors[:, 0]
     weights = point.weights.copy()
     weights[f] = 1 / rank
@@ -78,14 +78,14 @@ def _replaced(point: Point, rows: TableRows, generator: np.random.Generator) -> 
 
 def _enlarged(point: Point, rows: TableRows, generator: np.random.Generator) -> Point:
     """Return a point to which components at rows were added, and the cheapest mergers made."""
-    lifted = mixed(point, rows.marginal, _LIFT)
+    lifted = mixed(point, rows.marginal, _KEPT_LIFT)
     return enlarged_point(lifted, rows, len(point.weights), generator)
 
 
 def _split(point: Point, rows: TableRows, generator: np.random.Generator) -> Point:
     """Return a point in which two components have become one, and a third has become two."""
     f, g, h = generator.choice(len(point.weights), 3, replace=False)
-    weights, factors = point.weights.copy(), mixed(point, rows.marginal, _LIFT).factors
+    weights, factors = point.weights.copy(), mixed(point, rows.marginal, _KEPT_LIFT).factors
     both = weights[[f, g]] + np.finfo(float).tiny
     factors[:, f] = factors[:, [f, g]] @ both / both.sum()
     noise = random_point(rows.domain, 1, generator).factors[:, 0]
@@ -95,5 +95,5 @@ def _split(point: Point, rows: TableRows, generator: np.random.Generator) -> Poi
     return Point(weights / weights.sum(), factors)
 
 
-_MOVES = (_shaken, _split, _jittered, _replaced, _enlarged)
+_KINDS_OF_MOVES = (_shaken, _split, _jittered, _replaced, _enlarged)
 """In the order in which they are made."""

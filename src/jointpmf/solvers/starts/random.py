@@ -23,11 +23,11 @@ _SURPLUS, _SURPLUS_STEPS = 2, 5
 _ROW_PART = 0.5
 """Probability that a component which begins at a row gives to that row's own levels."""
 
-_MERGED_INTERIOR = 0.01
-"""Part of the marginals in a start of merged components, so that nothing is zero."""
-
 _MAX_MERGED = 10**8
 """Work of the most components that are merged: their pairs times the levels."""
+
+LIFT = 0.01
+"""Part of the marginals that is mixed into a start or a refit: an EM step never leaves zero."""
 
 
 def point_at_rows(rows: TableRows, rank: int, generator: np.random.Generator) -> Point:
@@ -75,7 +75,7 @@ def settled(rows: TableRows, point: Point, rank: int) -> Point:
     for _ in range(_SURPLUS_STEPS):
         state = solver.step(state)
     counts = solver.expected_counts(state)
-    return mixed(merged(counts, rows.domain.offsets, rank), rows.marginal, _MERGED_INTERIOR)
+    return mixed(merged(counts, rows.domain.offsets, rank), rows.marginal, LIFT)
 
 
 def merged(counts: np.ndarray, offsets: np.ndarray, rank: int) -> Point:
