@@ -149,7 +149,6 @@ class TestRecord:
         starts = [restart.start for restart in solution.restarts]
         assert starts[:4] == ["rows, rank 4"] * 2 + ["rows, rank 8"] * 2
         assert starts[4] == "5 traits, ridge 3, 64 points"
-        assert any("waves" in start for start in starts)
         for restart in solution.restarts:
             assert np.isfinite([restart.objective, restart.validation]).all()
             assert restart.status in (jp.Status.VALIDATED, jp.Status.CONVERGED, jp.Status.MAX_ITER)
@@ -159,13 +158,13 @@ class TestRecord:
         free = replace(FEW, row_ranks=(4,), cell_traits=None)
         solution = fit(n_average=n_average, kinds=free)
         assert (solution.n_averaged, solution.pmf.rank) == (n_average, 4 * n_average)
-        traits = fit(validation=HIDDEN, n_average=n_average, kinds=replace(FEW, curved=None))
+        traits = fit(validation=HIDDEN, n_average=n_average)
         assert traits.start.kind == "traits"
         assert traits.n_averaged == len(traits.trait_models) == n_average
         assert traits.pmf.rank == n_average * len(traits.trait_models[0].space.points)
 
     def test_the_model_is_that_of_its_traits(self):
-        solution = fit(validation=HIDDEN, n_average=1, kinds=replace(FEW, curved=None))
+        solution = fit(validation=HIDDEN, n_average=1)
         (model,) = solution.trait_models
         for n, factor in enumerate(solution.pmf.factors):
             np.testing.assert_allclose(factor, columns_of(model.log_odds(n))[0], rtol=1e-12)
@@ -221,12 +220,6 @@ class TestSearch:
         rows = np.where(noise, generator.integers(5, size=(600, 5)), patterns[which])
         solution = fit(jp.Codes(FILMS, rows), scoring="likelihood")
         assert solution.start.kind == "rows"
-
-    def test_straight_and_curved_spaces_are_averaged_where_that_helps(self):
-        both = fit(validation=HIDDEN, n_average=1)
-        straight = fit(validation=HIDDEN, n_average=1, kinds=replace(FEW, curved=None))
-        assert both.validation <= straight.validation
-        assert both.n_averaged in (1, 2)
 
 
 class TestInterrupt:

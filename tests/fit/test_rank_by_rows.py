@@ -14,7 +14,7 @@ from jointpmf.fit.settings import Kinds
 from support.feasibility import feasible
 from support.small_fits import fit_rows
 
-N_TRIED = 10
+N_TRIED = 6
 """Fits by which a rank is judged, of tables as small as these."""
 
 TRUTH = jp.random_pmf(jp.Domain.of_sizes([4] * 5), rank=3, random_state=0)
@@ -223,12 +223,9 @@ class TestRecord:
         assert all({fit.pmf.rank for fit in fits} == {kind.rank} for kind, fits in others.items())
         assert len(solution.restarts) == len(best) + sum(map(len, others.values()))
 
-    def test_a_rank_gets_as_many_fits_as_it_takes(self):
+    def test_all_ranks_are_judged_by_as_many_fits(self):
         _, _, others = recorded()
-        counts = [len(fits) for fits in others.values()]
-        assert min(counts) >= 2  # one could be chance
-        assert max(counts) <= N_TRIED
-        assert len(others[rank_by_rows._Kind(1, 0.1)]) < N_TRIED  # which is clearly worse
+        assert {len(fits) for fits in others.values()} == {N_TRIED}
 
     def test_rank_one_and_larger_ranks_than_the_best_were_tried(self):
         _, best, others = recorded()
@@ -248,27 +245,6 @@ class TestRecord:
             assert np.isfinite(one.objective)
             assert isinstance(one.status, jp.Status)
             assert one.error == ""
-
-
-class TestRivals:
-    """Two kinds are fitted to the same splits, until it is known which is better."""
-
-    @pytest.mark.parametrize(
-        ("gains", "is_clear"),
-        [
-            ([1.0], False),
-            ([1.0, 1.0], True),
-            ([1.0, 1.02], True),
-            ([1.0, 0.5], False),
-            ([1.0, 0.5, 0.8], False),
-            ([1.0, 0.5, 0.8, 0.9, 0.7], True),
-            ([-1.0, -0.5, -0.8, -0.9, -0.7], True),
-            ([1.0, -1.0] * 5, False),
-            ([5e-4 + 1e-6, 5e-4 - 1e-6, 5e-4], False),  # as much as a larger rank must gain
-        ],
-    )
-    def test_how_far_gains_must_be_from_what_is_worth_it(self, gains, is_clear):
-        assert rank_by_rows._is_clear(np.array(gains)) is is_clear
 
 
 class TestProgress:

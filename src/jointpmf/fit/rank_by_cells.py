@@ -2,7 +2,7 @@
 
 Some cells are hidden. Fits are of free components that begin at rows, of several ranks, and where
 variables have an order also of components in a space of traits. The kind that predicts the hidden
-cells best is taken; straight and curved spaces are averaged where that is better than either.
+cells best is taken.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from jointpmf.solvers.loop import Status
 from jointpmf.traits import is_ordered
 
 if TYPE_CHECKING:
-    from jointpmf.domain import Domain
     from jointpmf.fit.likelihood import EMFit
     from jointpmf.fit.validation import Split
     from jointpmf.rows.source import Table
@@ -107,20 +106,18 @@ class _CellSearch:
         self.trials: Trials[Kind] = Trials(is_tolerant=False)
         self._generator = generator
         self._answers: dict[int, Answers] = {}
-        self._chance = _CHANCE / np.sqrt(cells.total)
-        self._chosen: tuple[Kind, ...] = ()
+        self._chosen: Kind | None = None
 
     def candidates(self) -> Candidates:
         """Yield fits of all kinds that may help, and more of the best."""
         yield from self._climb()
-        chosen: tuple[Kind, ...] = (self._best_rank(),)
+        chosen: Kind = self._best_rank()
         if self.kinds.cell_traits is not None and any(map(is_ordered, self.table.domain)):
-            spaces = yield from self._spaces(self.kinds.cell_traits)
-            chosen = min(chosen, spaces, key=lambda kinds: self._cost(*kinds))
+            space = yield from self._best_space(self.kinds.cell_traits)
+            chosen = min(chosen, space, key=self._cost)
         self._chosen = chosen
-        for kind in chosen:
-            while len(self.trials.of(kind)) < self._n_averaged(kind):
-                yield kind, partial(self._fit, kind)
+        while len(self.trials.of(chosen)) < self._n_averaged(chosen):
+            yield chosen, partial(self._fit, chosen)
 
     def _climb(self) -> Candidates:
         """Yield fits that begin at rows, of growing rank while that helps."""
@@ -133,22 +130,12 @@ class _CellSearch:
             if n_worse == _WORSE_RANKS or rank > len(self.table.rows):
                 return
 
-    def _spaces(self, first: Traits) -> Generator[Any, None, tuple[TraitKind, ...]]:
-        """Yield fits in spaces of traits; return the best, or two that are better together."""
-        straight = yield from self._best_space(first)
-        if self.kinds.curved is None:
-            return (straight,)
-        curved = TraitKind(straight.rank, _within(self.kinds.curved, self.table.domain), True)
-        yield from self._tried(curved)
-        is_better = self._cost(straight, curved) < (1 - self._chance) * self._cost(straight)
-        return (straight, curved) if is_better else (straight,)
-
     def _best_space(self, first: Traits) -> Generator[Any, None, TraitKind]:
         """Yield fits in spaces that help, then one to the end, and that at more points."""
         domain, points = self.table.domain, self.kinds.cell_points
-        best = TraitKind(points[0], _within(first, domain))
+        best = TraitKind(points[0], replace(first, count=min(first.count, len(domain))))
         yield from self._tried(best)
-        min_gain = self._chance * self._cost(best)
+        min_gain = _CHANCE / np.sqrt(self.cells.total) * self._cost(best)
         climb = TraitClimb(domain, self._tried, self._cost, min_gain)
         for field, factors in _MOVES:
             best = yield from climb.along(best, field, factors)
@@ -217,23 +204,19 @@ class _CellSearch:
                 best = other
         return best
 
-    def _cost(self, *kinds: Kind) -> float:
-        """Return what the fits cost together that kinds are judged by."""
-        fits = [
-            fit
-            for kind in kinds
-            for fit in self.trials.of(kind)[: _N_TRIED if isinstance(kind, _RowKind) else 1]
-        ]
+    def _cost(self, kind: Kind) -> float:
+        """Return the cost of the average of the fits that a kind is judged by."""
+        fits = self.trials.of(kind)[: _N_TRIED if isinstance(kind, _RowKind) else 1]
         return self.cells.cost_of(Answers.of_all([self._answers[id(fit)] for fit in fits]))
 
     def averaged(self) -> Solution:
         """Return the average of what was chosen, with a record of all fits."""
-        chosen = self._chosen or (min(self.trials.kinds, key=self._cost),)
-        fits = [fit for kind in chosen for fit in self.trials.of(kind)[: self._n_averaged(kind)]]
+        chosen = self._chosen or min(self.trials.kinds, key=self._cost)
+        fits = self.trials.of(chosen)[: self._n_averaged(chosen)]
         pmf = average([fit.pmf for fit in fits])
         point = Point.of_pmf(pmf)
-        is_free = isinstance(chosen[0], _RowKind)
-        reason = f"{len(fits)} fits from {' and '.join(map(_text, chosen))}"
+        is_free = isinstance(chosen, _RowKind)
+        reason = f"{len(fits)} fits from {_text(chosen)}"
         return Solution(
             pmf,
             Status.STOPPED if self.trials.is_stopped else Status.VALIDATED,
@@ -246,18 +229,13 @@ class _CellSearch:
                 for trial in self.trials.found
             ),
             n_averaged=len(fits),
-            settings=self._settings(chosen[0]),
+            settings=self._settings(chosen),
         )
 
     def _settings(self, kind: Kind) -> Likelihood:
         if isinstance(kind, _RowKind):
             return Likelihood(self.fit.smoothing, self.fit.towards)
         return Likelihood(traits=kind.traits)
-
-
-def _within(traits: Traits, domain: Domain) -> Traits:
-    """Return the space with no more traits than variables."""
-    return replace(traits, count=min(traits.count, len(domain)))
 
 
 def _text(kind: Kind) -> str:

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 from jointpmf.data.codes import Codes
 from jointpmf.domain import MISSING
@@ -39,13 +38,9 @@ if TYPE_CHECKING:
 _SMOOTHINGS = (0.1, 1.0)
 """Smoothing that is tried: more of it where that is better than less."""
 
-_N_TRIED = ((20_000, 10), (100_000, 3))
-"""Fits by which a rank is judged, at most: for tables of fewer cells than the first numbers, the
-second ones; else one."""
-
-_DOUBT = 0.01
-"""Probability of an error, on either side, at which fits have shown which of two ranks is better;
-where it is larger, chance decides more often and fewer fits are made."""
+_FEW_CELLS, _N_TRIED = 20_000, 6
+"""Tables of fewer cells stay with free components, and a rank is judged by the mean held-out cost
+of this many fits. In larger tables it is judged by one fit."""
 
 _MIN_AVERAGED, _MAX_AVERAGED, _AVERAGE_WORK = 4, 24, 10**8
 """Fits that are averaged at the chosen rank: as many as cells times components allow."""
@@ -70,8 +65,8 @@ _HELD_OUT_PART = 0.2
 _MAX_TRIALS = 1e9
 """Draws by which the weight of one row is thinned, at most."""
 
-_MIN_CELLS_OF_TRAITS, _MIN_VARIABLES_OF_TRAITS = 20_000, 4
-"""Tables of fewer cells or variables stay with free components."""
+_MIN_VARIABLES_OF_TRAITS = 4
+"""Tables of fewer variables stay with free components."""
 
 _PROMISE = 0.8
 """Part of what free components gain over independence that a first space of traits must gain."""
@@ -166,7 +161,7 @@ class _RankSearch:
         self._splitter = splitter
         self._splits: list[_Seeded] = []
         self.n_cells = int((codes.array != MISSING).sum())
-        self.n_tried = next((n for limit, n in _N_TRIED if self.n_cells < limit), 1)
+        self.n_tried = _N_TRIED if self.n_cells < _FEW_CELLS else 1
 
     def candidates(
         self, smoothings: tuple[float, ...], emphasis: int | None, search: Search
@@ -197,7 +192,7 @@ class _RankSearch:
     def _points(self) -> tuple[int, ...]:
         """Return how many points traits may have, upwards; none if they are not tried."""
         n_variables = len(self.codes.domain)
-        is_small = self.n_cells < _MIN_CELLS_OF_TRAITS or n_variables < _MIN_VARIABLES_OF_TRAITS
+        is_small = self.n_cells < _FEW_CELLS or n_variables < _MIN_VARIABLES_OF_TRAITS
         if settings.KINDS.traits is None or self.target is not None or is_small:
             return ()
         most = min(_TRAIT_WORK / self.n_cells, len(self.weights) / _ROWS_PER_POINT)
@@ -213,12 +208,7 @@ class _RankSearch:
         n_traits = min(traits.count, len(self.codes.domain))
         first = TraitKind(points[0], replace(traits, count=n_traits))
         yield from self._fits(first, 1)
-        # of the split that traits are fitted to as well
-        by_free, independent = (
-            self.trials.of(kind)[0].validation for kind in (free, self.trials.kinds[0])
-        )
-        assert by_free is not None
-        assert independent is not None
+        by_free, independent = self._cost(free), self._cost(self.trials.kinds[0])
         if independent - self._cost(first) < _PROMISE * (independent - by_free):
             return free
         min_gain = _TRAIT_GAIN * abs(by_free)
@@ -239,27 +229,12 @@ class _RankSearch:
             kind = first._replace(rank=rank)
             if self.trials.of(kind):
                 return
-            yield from self._rivals(kind)
+            yield from self._fits(kind, self.n_tried)
+            if self._cost(kind) < self._cost(self.best) - _MIN_GAIN:
+                self._best = kind
             n_worse = 0 if self.best == kind else n_worse + 1
             if n_worse == patience or rank > len(self.weights):
                 return
-
-    def _rivals(self, kind: _Kind) -> Candidates:
-        """Yield fits of a kind and of the best one, until it is known which is better."""
-        yield from self._fits(kind, 1)
-        best = self.best
-        gains = self._gains(kind, best)
-        while kind != best and len(gains) < self.n_tried and not _is_clear(gains):
-            yield from self._fits(best, len(gains) + 1)
-            yield from self._fits(kind, len(gains) + 1)
-            gains = self._gains(kind, best)
-        if gains.mean() > _MIN_GAIN:
-            self._best = kind
-
-    def _gains(self, kind: _Kind, best: _Kind) -> np.ndarray:
-        """Return by how much the fits of a kind predict better than those of another."""
-        pairs = zip(self.trials.of(best), self.trials.of(kind), strict=False)
-        return np.array([badness(one) - badness(other) for one, other in pairs])
 
     @property
     def best(self) -> _Kind:
@@ -271,8 +246,8 @@ class _RankSearch:
         return self._best
 
     def _cost(self, kind: AnyKind) -> float:
-        count = 1 if isinstance(kind, TraitKind) else self.n_tried
-        return float(np.mean([s.validation for s in self._ended(kind)[:count]]))
+        """Return the mean held-out cost of the fits that a kind is judged by."""
+        return float(np.mean([badness(fit) for fit in self._ended(kind)[: self.n_tried]]))
 
     def _ended(self, kind: AnyKind) -> list[Solution]:
         """Return the fits of a kind, without one that was stopped where there are others."""
@@ -384,15 +359,6 @@ class _RankSearch:
         if isinstance(kind, TraitKind):
             return Likelihood(traits=kind.traits)
         return Likelihood(kind.smoothing, self.fit.towards)
-
-
-def _is_clear(gains: np.ndarray) -> bool:
-    """Tell whether fits to the same splits show if one kind is worth its larger rank."""
-    n = len(gains)
-    if n < 2:
-        return False
-    error = stdtrit(n - 1, 1 - _DOUBT) * gains.std(ddof=1) / np.sqrt(n)
-    return bool(abs(gains.mean() - _MIN_GAIN) > error)
 
 
 def _average_of(solutions: list[Solution]) -> JointPMF:

@@ -95,9 +95,6 @@ class Traits:
 _STRAIGHT = Traits(8, waves=0, ridge=3.0, widths=1000.0, pulls=())
 """Where the search by hidden cells begins: widths that follow the traits predict means worse."""
 
-_CURVED = Traits(4, waves=32, pace=1.0, ridge=1.0, widths=100.0, pulls=())
-"""What is averaged with it where that is better than either."""
-
 
 @dataclass(frozen=True)
 class Likelihood:
@@ -292,8 +289,6 @@ class Kinds:
         By hidden cells: ranks of fits that begin at rows, upwards, until they no longer help.
     cell_traits : Traits or None
         By hidden cells: the space of traits that is tried first; None if none is.
-    curved : Traits or None
-        By hidden cells: another space, averaged with the best if that is better.
     cell_points : tuple of int
         How many points it has in the end, upwards: the first while the space is chosen.
     step_points : int
@@ -305,7 +300,6 @@ class Kinds:
     points: tuple[int, ...] = (512, 1024, 2048, 4096)
     row_ranks: tuple[int, ...] = (10, 20, 40, 80)
     cell_traits: Traits | None = field(default_factory=lambda: _STRAIGHT)
-    curved: Traits | None = field(default_factory=lambda: _CURVED)
     cell_points: tuple[int, ...] = (2048, 8192)
     step_points: int = 1024
 
