@@ -53,8 +53,7 @@ class Columns:
         typer.Option(
             metavar='"a<b<c"',
             help="Levels in their order, for all columns of text that have one of them, or for "
-            'one column: "NAME=a<b<c". Well-known scales are put in order by themselves. May be '
-            "repeated.",
+            'one column: "NAME=a<b<c". Otherwise text is sorted. May be repeated.',
             show_default=False,
         ),
     ] = None

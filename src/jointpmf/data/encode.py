@@ -74,9 +74,9 @@ def encode(
         Every spelling of a missing value becomes MISSING: None, NaN, NaT, NA.
     domain : Domain, optional
         What can happen. Without one it is learned from the table: levels in their type's own
-        order where it has one, in the order of a well-known scale such as agreement, months or
-        bands of numbers (which is logged), sorted otherwise. A column that the domain has and the
-        table has not is missing in every row; columns that the domain does not have are left out.
+        order where it has one, sorted otherwise; bands of numbers such as "18-29" and "65+" are
+        sorted by their numbers (which is logged). A column that the domain has and the table has
+        not is missing in every row; columns that the domain does not have are left out.
     bins : int, or mapping of name to int or edges, optional
         How to cut continuous columns, of numbers or times: into that many parts of about equal
         count (fewer where many cells are equal), or at edges; those of times may be texts such as

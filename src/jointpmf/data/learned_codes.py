@@ -10,7 +10,8 @@ import numpy as np
 from jointpmf.data.binning import bin_codes, check_inside
 from jointpmf.data.code_file import CodeFile
 from jointpmf.data.codes import Codes
-from jointpmf.data.levels import LevelCollector, LevelRules, scales_of
+from jointpmf.data.given_scales import Scales
+from jointpmf.data.levels import LevelCollector, LevelRules
 from jointpmf.data.numbered_texts import cleaned_batches, numbered_texts
 from jointpmf.data.own_codes import recoded
 from jointpmf.data.texts import as_numbers, codes_of_cells, typed_texts
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from jointpmf.data.binning import Cut
-    from jointpmf.data.given_scales import Levels, Scales
+    from jointpmf.data.given_scales import Levels
     from jointpmf.data.table_files import TableFile
     from jointpmf.domain import Domain, Variable
 
@@ -55,7 +56,7 @@ class LearnedCodes:
         weights: str | None = None,
         max_binned: int = 2**22,
     ) -> None:
-        scales = scales_of(levels)
+        scales = Scales.of(levels)
         scales.check_names(names)
         collector = LevelCollector(_rules(table, bins, missing_code, max_binned))
         column = None if weights is None else WeightColumn(weights, table.columns, names)

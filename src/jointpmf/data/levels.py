@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jointpmf.data.bands import sorted_bands
 from jointpmf.data.binning import binned_variable
 from jointpmf.data.codes import Codes
 from jointpmf.data.columns import columns_of, columns_ready
 from jointpmf.data.given_scales import Scales
-from jointpmf.data.scales import in_known_order
 from jointpmf.domain import Domain, Variable, holding_times, listing_of_texts
 from jointpmf.errors import JointPMFError
 from jointpmf.times import are_comparable, are_numeric, in_one_unit, kind_of_times
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from jointpmf.data.binning import Cut
     from jointpmf.data.columns import Column, Columns
-    from jointpmf.data.given_scales import Levels
 
 logger = logging.getLogger("jointpmf")
 
@@ -129,7 +128,7 @@ class ColumnLevels:
         given: Sequence[Any] | None
         given = scales.levels_of(found.name, levels, levels if found.is_ordered else None)
         if given is None and not found.is_ordered and levels == found._sorted_texts(levels):
-            given = found._in_known_order(levels)
+            given = found._sorted_bands(levels)
         return Variable(found.name, levels if given is None else given)
 
     @staticmethod
@@ -137,16 +136,16 @@ class ColumnLevels:
         """Return levels sorted, if they are texts: that is no order of their own."""
         return sorted(levels) if all(isinstance(level, str) for level in levels) else None
 
-    def _in_known_order(self, levels: list[str]) -> Sequence[str]:
-        """Return texts as a well-known scale orders them, and say what they are if they repeat."""
-        ordered, scale = in_known_order(levels) or (levels, "")
-        if ordered != levels:
-            text = listing_of_texts(ordered, 16)
+    def _sorted_bands(self, levels: list[str]) -> Sequence[str]:
+        """Return texts sorted, by their numbers if they are bands; warn if texts seldom repeat."""
+        bands = sorted_bands(levels)
+        if bands is not None and bands != levels:
+            text = listing_of_texts(bands, 16)
             logger.info(
-                "the levels of column %r are put in the order of %s: %s", self.name, scale, text
+                "the levels of column %r are sorted as bands of numbers: %s", self.name, text
             )
         n_observed, count = self.n_observed, len(self.levels)
-        if not scale and n_observed >= _FEWEST_UNIQUE and 2 * count > n_observed:
+        if bands is None and n_observed >= _FEWEST_UNIQUE and 2 * count > n_observed:
             logger.warning(
                 "column %r holds %d different texts in %d rows, like names or ids: leave it out, "
                 "or join its levels to fewer; a model cannot learn from texts that seldom repeat",
@@ -154,7 +153,7 @@ class ColumnLevels:
                 count,
                 n_observed,
             )
-        return ordered
+        return levels if bands is None else bands
 
     @property
     def _are_measured(self) -> bool:
@@ -300,11 +299,6 @@ def _found_in(column: Column, rules: LevelRules) -> ColumnLevels | ColumnNumbers
     if bins is None:
         return ColumnLevels.of(column, rules)
     return ColumnNumbers.of(column, rules, bins)
-
-
-def scales_of(levels: Levels | None) -> Scales:
-    """Return the scales that levels in their order are, or raise before anything is read."""
-    return Scales.of(levels)
 
 
 def learned_variable(column: Column, rules: LevelRules, scales: Scales | None = None) -> Variable:

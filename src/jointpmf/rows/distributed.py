@@ -28,7 +28,8 @@ import numpy as np
 from jointpmf.data.codes import Codes
 from jointpmf.data.columns import check_shares
 from jointpmf.data.encode import encode
-from jointpmf.data.levels import LevelCollector, LevelRules, scales_of
+from jointpmf.data.given_scales import Scales
+from jointpmf.data.levels import LevelCollector, LevelRules
 from jointpmf.domain import Domain, check_distinct
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.rows.parts import (
@@ -91,7 +92,7 @@ def distributed_rows(
     Without a domain its levels are found first, in a pass of their own: then they are those that
     `encode` finds in the whole table, in the order of the scales that `levels` are.
     """
-    scales = scales_of(levels)
+    scales = Scales.of(levels)
     names = list(frame.columns)
     check_distinct(names, "the table")
     for name in names:

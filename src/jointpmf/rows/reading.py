@@ -13,12 +13,12 @@ from jointpmf.compiled.cells import n_observed
 from jointpmf.data.codes import Codes
 from jointpmf.data.columns import check_missing_code
 from jointpmf.data.encode import ReadOptions, encode
-from jointpmf.data.levels import LevelCollector, LevelRules, scales_of
+from jointpmf.data.given_scales import Scales
+from jointpmf.data.levels import LevelCollector, LevelRules
 from jointpmf.domain import name_list
 from jointpmf.errors import JointPMFError, is_unicode, listing, shown, whole_number
 
 if TYPE_CHECKING:
-    from jointpmf.data.given_scales import Scales
     from jointpmf.data.table_files import TableFile
     from jointpmf.domain import Domain
     from jointpmf.rows.weighted import WeightedCodes
@@ -172,7 +172,7 @@ class Batches:
         self._batches: Iterable[Any] | Callable[[], Iterable[Any]] = batches
         self.is_read_once = isinstance(batches, Iterator)
         self._n_rows: int | None = None
-        self.domain = self._learned_domain(scales_of(levels)) if domain is None else domain
+        self.domain = self._learned_domain(Scales.of(levels)) if domain is None else domain
 
     def _tables(self) -> Iterator[Any]:
         tables = self._batches() if callable(self._batches) else self._batches

@@ -1,7 +1,6 @@
-"""Levels in their order: scales that are given, and those that everybody knows."""
+"""Levels in their order: scales that are given."""
 
 import logging
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -12,154 +11,35 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jointpmf as jp
-from jointpmf.data.scales import _KNOWN, in_known_order
-from support.tables import any_table, codes_of, frame, levels_of
+from support.tables import codes_of, frame, levels_of
 
 AGREEMENT = ["Strongly disagree", "Disagree", "Agree", "Strongly agree"]
-
-KNOWN = {
-    "agreement": AGREEMENT,
-    "with a middle": [*AGREEMENT[:2], "Neither agree nor disagree", *AGREEMENT[2:]],
-    "undecided": ["disagree", "undecided", "agree"],
-    "seven": [
-        "Strongly disagree",
-        "Disagree",
-        "Somewhat disagree",
-        "Neutral",
-        "Somewhat agree",
-        "Agree",
-        "Strongly agree",
-    ],
-    "frequency": ["Never", "Rarely", "Sometimes", "Often", "Always"],
-    "satisfaction": ["Very dissatisfied", "Dissatisfied", "Neutral", "Satisfied", "Very satisfied"],
-    "importance": ["Not at all important", "Somewhat important", "Very important"],
-    "quality": ["Poor", "Fair", "Good", "Very good", "Excellent"],
-    "likelihood": ["Very unlikely", "Unlikely", "Likely", "Very likely"],
-    "amounts": ["None", "A little", "Some", "A lot"],
-    "height": ["low", "medium", "high"],
-    "size": ["Small", "Medium", "Large"],
-    "months": ["January", "February", "April", "October", "December"],
-    "short months": ["Jan", "Feb", "Apr", "Oct", "Dec"],
-    "weekdays": ["Monday", "Tuesday", "Friday", "Sunday"],
-    "short weekdays": ["Mon", "Tue", "Fri", "Sun"],
-    "case and spaces": ["  NEVER", "very  often", "always "],
-    "underscores": ["very_poor", "good"],
-    "ages": ["under 18", "18-29", "30-44", "45 to 64", "65+"],
-    "incomes": ["Lt $1000", "$1000 to 2999", "$10000 - 14999", "$25000 or more"],
-    "thousands": ["< 5k", "5k-10k", "10k – 1.5m", "≥ 1.5m"],
-    "commas": ["less than 1,000", "1,000 to 9,999", "10,000 and over"],
-    "counts": ["0", "1-2", "3-10", "more than 10"],
-    "bins of this library": ["<30", "30..44", ">=45"],
-}
-
-UNKNOWN = {
-    "yes and no": ["no", "yes"],
-    "one of them is none": ["agree", "disagree", "green"],
-    "of two scales": ["never", "good"],
-    "numbers": ["10", "9", "8"],
-    "codes": ["00501", "00502"],
-    "months of years": ["2020-01", "2020-02", "2019-12"],
-    "two of one place": ["Neutral", "Undecided", "Agree"],
-    "one only": ["agree", "don't know"],
-    "no answers only": ["don't know", "refused"],
-    "not texts": [1, 2],
-    "downwards": ["9-1", "1-2"],
-}
 
 
 def messages(caplog, level):
     return [r.getMessage() for r in caplog.records if r.levelno == level]
 
 
-class TestKnown:
-    @pytest.mark.parametrize("scale", KNOWN.values(), ids=KNOWN)
-    def test_a_known_scale_is_put_in_order(self, scale):
-        assert in_known_order(sorted(scale))[0] == scale
-
-    @pytest.mark.parametrize("levels", UNKNOWN.values(), ids=UNKNOWN)
-    def test_anything_else_is_left_alone(self, levels):
-        assert in_known_order(levels) is None
-
-    def test_answers_that_are_on_no_scale_go_to_the_end(self):
-        levels = ["$20000 - 24999", "Don't know", "Lt $1000", "No answer", "Not applicable"]
-        assert in_known_order(levels)[0] == [levels[2], levels[0], "Don't know", *levels[3:]]
-
-    @settings(max_examples=100, deadline=None)
-    @given(st.data())
-    def test_any_part_of_a_scale_in_any_spelling_comes_out_in_its_order(self, data):
-        name = data.draw(st.sampled_from(sorted(_KNOWN)))
-        words = {place: word for word, place in _KNOWN[name].items()}
-        places = data.draw(st.lists(st.sampled_from(sorted(words)), min_size=2, unique=True))
-        spell = data.draw(st.sampled_from([str.upper, str.title, "  {} ".format]))
-        found = in_known_order([spell(words[place]) for place in places])
-        assert found is not None
-        order = [_KNOWN[found[1]][" ".join(level.casefold().split())] for level in found[0]]
-        assert order == sorted(order)
-        assert sorted(found[0]) == sorted(spell(words[place]) for place in places)
-
-    @settings(max_examples=100, deadline=None)
-    @given(st.lists(st.integers(0, 10**6), min_size=3, max_size=12, unique=True))
-    def test_bands_are_sorted_by_their_numbers(self, cuts):
-        cuts = sorted(cuts)
-        bands = [
-            f"under {cuts[0]}",
-            *(f"{a}-{b - 1}" for a, b in pairwise(cuts)),
-        ]
-        bands.append(f"{cuts[-1]}+")
-        assert in_known_order(sorted(bands))[0] == bands
-
-
 OWN = {
-    "ordered categories": frame(pd.Categorical(["low", "high"], ["high", "low"], ordered=True)),
+    "ordered categories": frame(pd.Categorical(["5-17", "30+"], ["30+", "5-17"], ordered=True)),
     "categories that are not sorted": frame(
         pd.Categorical(["good", "fair"], ["good", "poor", "fair"])
     ),
-    "Enum": pl.DataFrame({"x0": ["low", "high"]}, {"x0": pl.Enum(["high", "low"])}),
+    "Enum": pl.DataFrame({"x0": ["5-17", "30+"]}, {"x0": pl.Enum(["30+", "5-17"])}),
     "ordered dictionary": pa.table(
-        {"x0": pa.DictionaryArray.from_arrays([1, 0], ["high", "low"], ordered=True)}
+        {"x0": pa.DictionaryArray.from_arrays([1, 0], ["30+", "5-17"], ordered=True)}
     ),
 }
 
 
-class TestRecognised:
-    @any_table
-    def test_in_any_table_and_said_in_the_log(self, table, caplog):
-        with caplog.at_level(logging.INFO, logger="jointpmf"):
-            codes = jp.encode(table(["often", None, "never", "always"]))
-        assert levels_of(codes) == ["never", "often", "always"]
-        assert codes_of(codes) == [1, jp.MISSING, 0, 2]
-        (said,) = messages(caplog, logging.INFO)
-        assert said == (
-            "the levels of column 'x0' are put in the order of frequency: never, often, always"
-        )
-
-    def test_what_is_in_order_already_is_not_said(self, caplog):
-        with caplog.at_level(logging.INFO, logger="jointpmf"):
-            jp.encode([["18-29"], ["30+"]])
-        assert not caplog.records
-
+class TestOrderOfTheType:
     @pytest.mark.parametrize("table", OWN.values(), ids=OWN)
     def test_an_order_of_the_type_is_left_alone(self, table):
-        assert levels_of(jp.encode(table))[0] in ("high", "good")
+        assert levels_of(jp.encode(table))[0] in ("30+", "good")
 
-    def test_categories_that_pandas_has_merely_sorted_are_put_in_order(self):
-        table = frame(pd.Series(["low", "high", "medium"]).astype("category"))
-        assert levels_of(jp.encode(table)) == ["low", "medium", "high"]
-
-    def test_of_all_batches_together(self):
-        batches = [pl.DataFrame({"a": ["often"]}), pl.DataFrame({"a": ["never", "always"]})]
-        pmf = jp.fit_rows(batches, 1).pmf
-        assert pmf.domain["a"].levels == ("never", "often", "always")
-
-    @pytest.mark.parametrize("ending", ["csv", "parquet"])
-    def test_in_files(self, tmp_path, ending):
-        table = pl.DataFrame({"a": ["Agree", "Disagree"] * 5, "b": ["9-10", "10+"] * 5})
-        path = tmp_path / f"t.{ending}"
-        table.write_csv(path) if ending == "csv" else table.write_parquet(path)
-        pmf = jp.fit_rows(path, 1).pmf
-        assert pmf.domain["a"].levels == ("Disagree", "Agree")
-        assert pmf.domain["b"].levels == ("9-10", "10+")
-        assert pmf.domain == jp.encode(table).domain
+    def test_categories_that_pandas_has_merely_sorted_are_sorted_as_bands(self):
+        table = frame(pd.Series(["5-17", "30+", "18-29"]).astype("category"))
+        assert levels_of(jp.encode(table)) == ["5-17", "18-29", "30+"]
 
 
 BAD = {
@@ -209,9 +89,9 @@ class TestGiven:
         assert variable.levels == (2, 3, 1)
         assert variable.values == (2, 3, 1)
 
-    def test_a_given_scale_comes_before_a_known_one(self):
-        levels = ["Agree", "Disagree"]
-        assert levels_of(jp.encode([["Disagree"], ["Agree"]], levels=levels)) == levels
+    def test_a_given_scale_comes_before_the_order_of_bands(self):
+        levels = ["65+", "18-29"]
+        assert levels_of(jp.encode([["18-29"], ["65+"]], levels=levels)) == levels
 
     def test_categories_that_are_only_listed_are_put_in_order(self):
         cells = pd.Categorical(["b", None, "a"], ["a", "b"])
