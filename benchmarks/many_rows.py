@@ -53,24 +53,16 @@ def once(function: Callable[[], object]) -> float:
 
 
 def distinct(codes: jp.Codes) -> list[Line]:
-    """Return the lines on distinct rows, beside moving as many bytes as the sort has to."""
+    """Return the lines on distinct rows, beside a sort of as many numbers."""
     kinds = kinds_of_rows(codes, None)
     found = cpu_seconds(lambda: kinds_of_rows(codes, None))
     skipped = cpu_seconds(lambda: kinds_if_few(codes, None, most=0.0))
     keys = np.random.default_rng(0).permutation(codes.n_rows)
     sort = cpu_seconds(lambda: np.sort(keys), 1)
-
-    def moved() -> None:  # keys and places by three digits, out of order, and the codes
-        for _ in range(3):
-            keys[::-1].copy(), keys[::-1].copy()
-        codes.columns.copy()
-
-    limit = cpu_seconds(moved)
     return [
         (
             f"distinct rows: {len(kinds.weights):,}",
             f"{1e3 * found:.0f} ms",
-            f"bytes that it moves {1e3 * limit:.0f} ms: {found / limit:.1f}×; "
             f"numpy's sort of as many numbers {1e3 * sort:.0f} ms",
             "",
         ),

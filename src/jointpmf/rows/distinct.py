@@ -1,6 +1,6 @@
-"""The distinct rows of a table: each row as one number, and the numbers sorted digit by digit.
+"""The distinct rows of a table: each row as one number, and the numbers sorted.
 
-All of it is passes over arrays, shared over threads; the order does not depend on how many.
+The order does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -12,25 +12,12 @@ from functools import partial
 import numpy as np
 
 from jointpmf.compiled.cells import n_observed
-from jointpmf.compiled.distinct import (
-    are_runs_equal,
-    count_digits,
-    place_digits,
-    probed,
-    set_row_keys,
-    starts_of_runs,
-)
+from jointpmf.compiled.counting import set_row_keys
 from jointpmf.data.codes import Codes
-from jointpmf.threads import n_threads, row_blocks, run_all
+from jointpmf.threads import row_blocks, run_all
 
 _NEGLIGIBLE = 1e-20
 """Rows with less than this part of all weight change nothing, and are left out."""
-
-_DIGIT_BITS = 9
-"""Bits of a digit at most: as many places are written to at once as there are digits."""
-
-_FEW = 2**13
-"""Fewer rows than this are sorted at once."""
 
 _PROBED, _PROBE_BITS = 2**16, 6
 """Whether more rows than this repeat is told by about one kind in two to this power."""
@@ -112,8 +99,10 @@ def _part_that_is_distinct(keys: np.ndarray) -> float:
 
     Of many rows all that are of some kinds are looked at, so that the answer holds for the table.
     """
-    found = keys if len(keys) <= _PROBED else probed(keys, np.uint64(64 - _PROBE_BITS))
-    return len(np.unique(found)) / max(len(found), 1)
+    if len(keys) > _PROBED:
+        scattered = keys * np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing: high bits are random
+        keys = keys[scattered >> np.uint64(64 - _PROBE_BITS) == 0]
+    return len(np.unique(keys)) / max(len(keys), 1)
 
 
 def _sorted_rows(
@@ -121,12 +110,17 @@ def _sorted_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the positions of all rows, equal ones together, and where each kind of them begins."""
     ordered, places = _sorted(keys)
-    starts = starts_of_runs(ordered)
-    if _is_one_number(sizes) or all(are_runs_equal(c, places, starts) for c in columns):
-        return places, starts
+    begins = np.ones(len(keys) + 1, bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:-1])
+    if _is_one_number(sizes) or all(_is_constant_between(begins, c[places]) for c in columns):
+        return places, np.flatnonzero(begins)
     # a hash that two kinds of rows have in common
     _, inverse, counts = np.unique(columns, axis=1, return_inverse=True, return_counts=True)
     return np.argsort(inverse, kind="stable"), np.concatenate([[0], np.cumsum(counts)])
+
+
+def _is_constant_between(begins: np.ndarray, column: np.ndarray) -> bool:
+    return bool((begins[1:-1] | (column[1:] == column[:-1])).all())
 
 
 def _is_one_number(sizes: tuple[int, ...]) -> bool:
@@ -167,39 +161,16 @@ def row_hashes(columns: np.ndarray) -> np.ndarray:
 
 
 def _sorted(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return keys in order and where each came from; of equal ones the first comes first.
-
-    The memory of the keys is used for it.
-    """
-    if len(keys) < _FEW:
+    """Return keys in order and where each came from; of equal ones the first comes first."""
+    place_bits = len(keys).bit_length()
+    if int(keys.max(initial=0)).bit_length() + place_bits > 64:
         places = np.argsort(keys, kind="stable")
         return keys[places], places
-    bits = max(int(keys.max()).bit_length(), 1)
-    n_digits = -(-bits // _DIGIT_BITS)
-    digit_bits = -(-bits // n_digits)
-    blocks = row_blocks(len(keys), -(-len(keys) // n_threads()))
-    places = np.arange(len(keys))
-    other_keys, other_places = np.empty_like(keys), np.empty_like(places)
-    for digit in range(n_digits):
-        shift = np.uint64(digit * digit_bits)
-        counts = np.zeros((len(blocks), 2**digit_bits), np.int64)
-        run_all(
-            [
-                partial(count_digits, keys, *block, shift, own)
-                for block, own in zip(blocks, counts, strict=True)
-            ]
-        )
-        ends = np.cumsum(counts.T.ravel()).reshape(counts.T.shape).T  # digit by digit, then blocks
-        nexts = np.ascontiguousarray(ends - counts)
-        run_all(
-            [
-                partial(place_digits, keys, places, *block, shift, own, other_keys, other_places)
-                for block, own in zip(blocks, nexts, strict=True)
-            ]
-        )
-        keys, other_keys = other_keys, keys
-        places, other_places = other_places, places
-    return keys, places
+    # key and place in one number: numpy sorts numbers several times as fast as their places
+    shift = np.uint64(place_bits)
+    packed = (keys << shift) | np.arange(len(keys), dtype=np.uint64)
+    packed.sort()
+    return packed >> shift, (packed & np.uint64(2**place_bits - 1)).astype(np.int64)
 
 
 def _taken(columns: np.ndarray, places: np.ndarray) -> np.ndarray:
