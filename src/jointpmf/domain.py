@@ -34,12 +34,10 @@ from jointpmf.errors import (
 )
 from jointpmf.times import (
     TooFineError,
-    in_one_unit,
     is_kind_of_time,
     kind_of_times,
     plain_time,
     seconds_of,
-    text_of_fine,
     time_in,
 )
 
@@ -89,7 +87,7 @@ class Variable:
     def __post_init__(self) -> None:
         self._check_order()
         with holding_times(f"variable {shown(self.name)}"):
-            levels = tuple(in_one_unit(list(map(_plain, self.levels))))
+            levels = tuple(map(_plain, self.levels))
         object.__setattr__(self, "levels", levels)
         numeric = bool(self.levels) and all(map(_is_number, self.levels))
         if self.values is None and numeric:
@@ -378,7 +376,7 @@ def text_of(level: Any) -> str:
         return str(level).lower()
     if isinstance(level, (datetime.date, datetime.time)):
         return level.isoformat()
-    return text_of_fine(level) if isinstance(level, (np.datetime64, np.timedelta64)) else str(level)
+    return str(level)
 
 
 def level_of(variable: Variable, text: str) -> Hashable:

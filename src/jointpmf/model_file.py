@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import numpy as np
 
 from jointpmf.components import checked_names
-from jointpmf.domain import Domain, Variable, text_of
+from jointpmf.domain import Domain, Variable
 from jointpmf.errors import JointPMFError, shown
 from jointpmf.output import PathLike, atomic_output
 from jointpmf.tensor_file import Kind, TensorFile, file_bytes, in_one_line, read_tensors
@@ -285,10 +285,6 @@ def _domain_from_json(found: dict[str, Any]) -> Domain:
 def _level_to_json(name: str, level: Any) -> Any:
     if isinstance(level, (str, bool, int, float)):
         return level
-    if isinstance(level, np.datetime64):
-        return {"datetime": text_of(level)}
-    if isinstance(level, np.timedelta64):
-        return {"nanoseconds": int(level.astype(np.int64))}
     if isinstance(level, datetime.timedelta):
         return {"microseconds": level // _MICROSECOND}
     if isinstance(level, Decimal):
@@ -305,8 +301,6 @@ def _level_from_json(level: Any) -> Any:
     ((kind, content),) = level.items()
     if kind == "microseconds":
         return content * _MICROSECOND
-    if kind == "nanoseconds":
-        return np.timedelta64(content, "ns")
     if kind == "decimal":
         return Decimal(content)
     if kind == "date":

@@ -1,20 +1,22 @@
 """Dates, times of day and durations as numbers of seconds, so that they can be cut like numbers.
 
 Dates and datetimes count from 1970, in UTC if they have no time zone; times of day from midnight.
-Python's own times hold microseconds. Those that have nanoseconds are numpy's here.
+Levels are Python's own times, which hold microseconds; finer ones are refused.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from decimal import Decimal
 from numbers import Real
 from typing import Any
 
 import numpy as np
+
+from jointpmf.errors import JointPMFError
 
 _SECOND = dt.timedelta(seconds=1)
 _BEGIN = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -27,17 +29,15 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _FINE_UNITS = ("ns", "ps", "fs", "as")
 """Units of numpy that Python's own times do not have."""
 
-_FINE_TEXT = re.compile(r"[.,]\d{6}(\d+)")
-"""The digits of a time that are below a microsecond."""
+_FINE_TEXT = re.compile(r"[.,]\d{6}0*[1-9]")
+"""The digits of a time down to one below a microsecond; Python would drop that."""
 
 
-class TooFineError(ValueError):
-    """Times that cannot be levels, because neither Python nor numpy has them."""
+class TooFineError(JointPMFError):
+    """Times that cannot be levels, because Python's own times are not as fine."""
 
-    @classmethod
-    def with_zone(cls) -> TooFineError:
-        """Return what is wrong with times of which numpy has no such kind."""
-        return cls("times with nanoseconds and a time zone: write them in UTC, without a zone")
+    def __init__(self) -> None:
+        super().__init__("times finer than a microsecond: round them to microseconds")
 
 
 def kind_of_times(types: Iterable[type]) -> str | None:
@@ -84,64 +84,38 @@ def are_comparable(kind: str | None, other: str | None) -> bool:
 
 
 def plain_time(level: Any) -> Any:
-    """Return a time of numpy or pandas as Python's own, or if it has nanoseconds as numpy's.
+    """Return a time of numpy or pandas as Python's own; raise if it is finer than a microsecond.
 
     Examples
     --------
-    >>> plain_time(np.datetime64("2020-01-31T12:30", "ns"))
-    datetime.datetime(2020, 1, 31, 12, 30)
-    >>> plain_time(np.timedelta64(5, "ns")), plain_time("noon")
-    (np.timedelta64(5,'ns'), 'noon')
+    >>> plain_time(np.datetime64("2020-01-31T12:30", "ns")), plain_time("noon")
+    (datetime.datetime(2020, 1, 31, 12, 30), 'noon')
     """
     if hasattr(level, "to_pydatetime"):  # of pandas
-        if not level.nanosecond:
-            return level.to_pydatetime()
-        if level.tzinfo is not None:
-            raise TooFineError.with_zone()
-        level = level.to_datetime64()
+        if level.nanosecond:
+            raise TooFineError
+        return level.to_pydatetime()
     if hasattr(level, "to_pytimedelta"):
         level = level.to_timedelta64()
     if not isinstance(level, (np.datetime64, np.timedelta64)) or np.isnat(level):
         return level
-    fine = narrowed_times(np.array([level]))
-    return fine[0] if np.datetime_data(fine.dtype)[0] == "ns" else fine.item()
+    return narrowed_times(np.array([level])).item()
 
 
 def narrowed_times(cells: np.ndarray) -> np.ndarray:
-    """Return numpy's times in a unit that Python's own have, or in nanoseconds if they need it.
+    """Return numpy's times in a unit that Python's own have; raise if they need a finer one.
 
     Examples
     --------
-    >>> [narrowed_times(np.array([n], "m8[ns]")).dtype.name for n in (1000, 1001)]
-    ['timedelta64[us]', 'timedelta64[ns]']
+    >>> narrowed_times(np.array([1000], "m8[ns]")).dtype.name
+    'timedelta64[us]'
     """
     if np.datetime_data(cells.dtype)[0] not in _FINE_UNITS:
         return cells
-    for unit in ("us", "ns"):
-        narrowed = cells.astype(f"{cells.dtype.kind}8[{unit}]")
-        if (narrowed.astype(cells.dtype).view(np.int64) == cells.view(np.int64)).all():  # NaT too
-            return narrowed
-    raise TooFineError("times finer than a nanosecond: round them")
-
-
-def in_one_unit(times: Sequence[Any]) -> Sequence[Any]:
-    """Return levels as they are, but times that have nanoseconds all as numpy's, which compare.
-
-    Examples
-    --------
-    >>> in_one_unit([dt.timedelta(seconds=1), np.timedelta64(1, "ns")])[0]
-    np.timedelta64(1000000000,'ns')
-    >>> in_one_unit(["soon", "late"])
-    ['soon', 'late']
-    """
-    if not any(isinstance(time, (np.datetime64, np.timedelta64)) for time in times):
-        return times
-    if (kind := kind_of_times(map(type, times))) is None:
-        return times
-    array = np.array(times, "m8[ns]" if kind == "duration" else "M8[ns]")
-    if [plain_time(time) for time in array] != list(map(plain_time, times)):
-        raise TooFineError("times with nanoseconds beside one before 1678 or after 2262")
-    return list(array)
+    narrowed = cells.astype(f"{cells.dtype.kind}8[us]")
+    if (narrowed.astype(cells.dtype).view(np.int64) != cells.view(np.int64)).any():  # NaT too
+        raise TooFineError
+    return narrowed
 
 
 def seconds_of(time: Any, kind: str) -> float | None:
@@ -156,8 +130,6 @@ def seconds_of(time: Any, kind: str) -> float | None:
     """
     if not are_comparable(_kind_of(type(time)), kind):
         return None
-    if isinstance(time, (np.datetime64, np.timedelta64)):
-        return float(seconds_of_array(np.array([time]), kind)[0])
     if isinstance(time, dt.datetime):
         return ((time if time.tzinfo else time.replace(tzinfo=dt.UTC)) - _BEGIN) / _SECOND
     if isinstance(time, dt.date):
@@ -177,9 +149,6 @@ def seconds_of_array(cells: np.ndarray, kind: str) -> np.ndarray:
     [86400.0]
     """
     if cells.dtype.kind in "mM":
-        cells = narrowed_times(cells)
-        if np.datetime_data(cells.dtype)[0] == "ns":
-            return cells.astype(np.int64) / 1e9
         return cells.astype(f"{cells.dtype.kind}8[us]").astype(np.int64) / 1e6
     return np.array([seconds_of(cell, kind) for cell in cells], float)
 
@@ -204,7 +173,7 @@ def time_of(seconds: float, kind: str) -> Any:
 def time_in(text: str, kind: str) -> Any:
     """Return the time that a text is, as ISO 8601 writes it; a duration is a number of seconds.
 
-    What is finer than a level can be is none.
+    A text finer than a microsecond is no time.
 
     Examples
     --------
@@ -219,22 +188,11 @@ def time_in(text: str, kind: str) -> Any:
         "datetime": (dt.datetime,),
         "time": (dt.time,),
     }
-    fine = _FINE_TEXT.search(text)
+    if _FINE_TEXT.search(text):
+        return None
     for one in kinds.get(kind, ()):
         with suppress(ValueError):
-            time = one.fromisoformat(text)
-            is_fine = fine is not None and fine[1].strip("0") != ""
-            return _fine_time(time, fine[1]) if fine is not None and is_fine else time
-    return None
-
-
-def _fine_time(time: Any, digits: str) -> Any:
-    """Return a time with more digits of its second, if numpy has such."""
-    nanoseconds = digits.rstrip("0").ljust(3, "0")
-    if not isinstance(time, dt.datetime) or time.tzinfo is not None or len(nanoseconds) > 3:
-        return None
-    with suppress(TooFineError):
-        return in_one_unit([time, np.datetime64(time, "ns") + int(nanoseconds)])[1]
+            return one.fromisoformat(text)
     return None
 
 
@@ -250,20 +208,6 @@ def texts_of_times(seconds: Iterable[float], kind: str) -> list[str]:
     whole_days = all(one % 86400 == 0 for one in seconds if np.isfinite(one))
     kind = "date" if kind == "datetime" and whole_days else kind
     return [_text_of(time_of(one, kind)) if np.isfinite(one) else f"{one:g}" for one in seconds]
-
-
-def text_of_fine(time: np.datetime64 | np.timedelta64) -> str:
-    """Return a time that has nanoseconds as one would type it.
-
-    Examples
-    --------
-    >>> text_of_fine(np.datetime64(1, "ns")), text_of_fine(np.timedelta64(1, "ns"))
-    ('1970-01-01T00:00:00.000000001', '0:00:00.000000001')
-    """
-    if isinstance(time, np.datetime64):
-        return str(time)
-    seconds, rest = divmod(int(time.astype("m8[ns]").astype(int)), 10**9)
-    return f"{dt.timedelta(seconds=seconds)}.{rest:09d}"
 
 
 def _text_of(time: Any) -> str:

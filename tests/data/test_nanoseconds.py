@@ -1,4 +1,4 @@
-"""Times that differ by a nanosecond are different levels, wherever they come from and go to."""
+"""Times are read to the microsecond; finer ones are refused, so that levels never merge."""
 
 import datetime as dt
 
@@ -9,25 +9,13 @@ import pyarrow as pa
 import pytest
 
 import jointpmf as jp
-from jointpmf.data.decode import decode
 from jointpmf.data.encode import levels_and_codes
-from jointpmf.data.file_codes import coded_batches
-from jointpmf.data.table_files import open_table
 from jointpmf.data.table_output import table_output
-from support.tables import any_backend
 
-MOMENTS = np.array(["2020-01-01", "2020-01-01T00:00:00.000000001", "2021-01-01"], "M8[ns]")
-KINDS = pytest.mark.parametrize("times", [MOMENTS, MOMENTS - MOMENTS[0]], ids=["M8", "m8"])
-HOLED = [1, -1, 0, 2]
-
-
-def domain_of(times):
-    return jp.Domain([jp.Variable("x0", list(times)), jp.Variable("x1", ("a", "b", "c"))])
-
-
-def model_of(times):
-    return jp.JointPMF(domain_of(times), [0.5, 0.2, 0.3], [np.eye(3), np.eye(3)])
-
+FINE = np.array(["2020-01-01", "2020-01-01T00:00:00.000000001", "NaT"], "M8[ns]")
+WHOLE = np.array(["2020-01-01", "2020-01-01T00:00:00.000001", "NaT"], "M8[ns]")
+START = dt.datetime(2020, 1, 1)
+TOO_FINE = "holds times finer than a microsecond: round them to microseconds"
 
 TABLES = {
     "array": lambda times: times.reshape(-1, 1),
@@ -39,63 +27,79 @@ TABLES = {
     "polars": lambda times: pl.DataFrame({"x0": times}),
     "pyarrow": lambda times: pa.table({"x0": times}),
 }
+KINDS = pytest.mark.parametrize("start", [None, FINE[0]], ids=["M8", "m8"])
+
+
+def times_from(times, start):
+    """Return times as they are, or as durations since a start."""
+    return times if start is None else times - start
 
 
 @KINDS
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-def test_they_are_levels_of_every_table(table, times):
-    codes = jp.encode(table(times[[2, 1, 0, 1]]))
-    assert codes.domain["x0"].levels == tuple(times)
-    assert codes.array[:, 0].tolist() == [2, 1, 0, 1]
-    assert codes.domain["x0"].values is None
+def test_finer_times_are_refused_in_every_table(table, start):
+    with pytest.raises(jp.JointPMFError, match=f"^column 'x0' {TOO_FINE}$"):
+        jp.encode(table(times_from(FINE, start)))
 
 
 @KINDS
-def test_they_are_ids_too(times):
-    ((levels, codes),) = levels_and_codes(pl.DataFrame({"id": times[[2, 1, 0]]}), ["id"])
-    assert levels == list(times)
-    assert codes.tolist() == [2, 1, 0]
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_whole_microseconds_in_nanoseconds_are_levels(table, start):
+    codes = jp.encode(table(times_from(WHOLE, start)))
+    second = dt.timedelta(microseconds=1)
+    levels = (START, START + second) if start is None else (dt.timedelta(0), second)
+    assert codes.domain["x0"].levels == levels
+    assert codes.array[:, 0].tolist() == [0, 1, jp.MISSING]
 
 
-@KINDS
-@any_backend
-def test_a_model_gives_them_back(backend, times):
-    pmf = model_of(times)
-    drawn = pmf.sample(20, random_state=0, backend=backend)
-    codes = pmf.sample(20, random_state=0, backend="codes")
-    assert jp.encode(drawn, pmf.domain).array.tolist() == codes.tolist()
-    assert len({*codes[:, 0].tolist()}) == 3
+@pytest.mark.parametrize(
+    "table",
+    [
+        pl.DataFrame({"a": pl.Series(FINE).dt.replace_time_zone("UTC")}),
+        pd.DataFrame({"a": pd.Series(FINE).dt.tz_localize("UTC")}),
+        pd.DataFrame({"a": pd.Series([pd.Timestamp(1, tz="UTC")], dtype=object)}),
+        pl.DataFrame({"a": pl.Series([1], dtype=pl.Int64).cast(pl.Time)}),
+    ],
+    ids=["Polars with a zone", "pandas with a zone", "Timestamps with a zone", "times of day"],
+)
+def test_finer_times_of_other_types_are_refused(table):
+    with pytest.raises(jp.JointPMFError, match=f"^column 'a' {TOO_FINE}$"):
+        jp.encode(table)
 
 
-@KINDS
-@any_backend
-def test_holes_are_filled_with_them(backend, times):
-    pmf = model_of(times)
-    codes = np.array([HOLED, [1, 1, 0, 2]]).T
-    filled = jp.impute(pmf, decode(jp.Codes(pmf.domain, codes), backend))
-    assert jp.encode(filled, pmf.domain).array[:, 0].tolist() == [1, 1, 0, 2]
+def test_units_below_nanoseconds_are_refused():
+    with pytest.raises(jp.JointPMFError, match=f"^column 'x0' {TOO_FINE}$"):
+        jp.encode(np.array([[1]], "M8[ps]"))
 
 
-@KINDS
-def test_a_column_of_coarser_times_takes_them_in(times):
-    coarse = times[[0, 2, 0]].astype(f"{times.dtype.kind}8[us]")
-    coarse[0] = "NaT"
-    for table in (pl.DataFrame({"x0": coarse}), pa.table({"x0": coarse})):
-        table = pl.from_arrow(table) if isinstance(table, pa.Table) else table
-        filled = jp.impute(model_of(times), table.with_columns(pl.Series("x1", ["b", "c", "a"])))
-        assert filled["x0"].to_numpy().tolist() == times[[1, 2, 0]].tolist()
+def test_columns_that_are_binned_are_checked_too():
+    with pytest.raises(jp.JointPMFError, match=TOO_FINE):
+        jp.encode(pd.DataFrame({"a": FINE}), bins={"a": 2})
 
 
-@KINDS
-def test_arrays_of_times_stay_arrays_of_times(times):
-    array = times[[1, 0, 2]].reshape(1, 3).repeat(2, axis=0)
-    array[0] = "NaT"
-    domain = jp.Domain([jp.Variable(name, list(times)) for name in "abc"])
-    pmf = jp.JointPMF(domain, [1.0], [np.array([[0.2], [0.5], [0.3]])] * 3)
-    filled = jp.impute(pmf, array, "mode")
-    assert filled.dtype == array.dtype
-    assert filled[0].tolist() == times[[1, 1, 1]].tolist()
-    assert filled[1].tolist() == array[1].tolist()
+def test_ids_are_checked_too():
+    with pytest.raises(jp.JointPMFError, match=f"^column 'id' {TOO_FINE}$"):
+        levels_and_codes(pl.DataFrame({"id": FINE}), ["id"])
+
+
+def test_a_variable_has_no_such_level():
+    with pytest.raises(jp.JointPMFError, match=f"^variable 'a' {TOO_FINE}$"):
+        jp.Variable("a", list(FINE[:2]))
+
+
+def test_any_spelling_of_whole_microseconds_is_evidence():
+    pmf = jp.fit_rows(pd.DataFrame({"x0": WHOLE[[0, 1]], "x1": ["a", "b"]}), 2, random_state=0).pmf
+    for spelling in (WHOLE[1], pd.Series(WHOLE)[1], START + dt.timedelta(microseconds=1)):
+        given = pmf.condition({"x0": spelling}).marginal(["x1"])
+        assert given.table().argmax() == 1
+    with pytest.raises(jp.JointPMFError, match="'x0' has no level"):
+        pmf.condition({"x0": FINE[1]})
+
+
+def test_a_finer_time_falls_in_no_bin():
+    domain = jp.encode(pd.DataFrame({"a": WHOLE[[0, 1]]}), bins={"a": 1}).domain
+    with pytest.raises(jp.JointPMFError, match="times finer than a microsecond"):
+        domain["a"].code(FINE[1])
 
 
 def test_arrays_of_whole_days_stay_so():
@@ -109,69 +113,27 @@ def test_arrays_of_whole_days_stay_so():
 
 
 @KINDS
-def test_a_model_file_keeps_them(times, tmp_path):
-    model_of(times).save(tmp_path / "model.safetensors")
-    assert jp.load(tmp_path / "model.safetensors").domain == domain_of(times)
-
-
-@KINDS
-@pytest.mark.parametrize("ending", ["csv", "tsv", "ndjson", "parquet", "arrow", "xlsx"])
-def test_files_keep_them(ending, times, tmp_path):
-    path = str(tmp_path / f"rows.{ending}")
-    domain = domain_of(times)
-    codes = np.array([HOLED, [1, 1, 0, 2]]).T
-    with table_output(path) as write:
-        write(decode(jp.Codes(domain, codes)))
-    with open_table(path) as table:
-        found = [batch.array.tolist() for _, batch in coded_batches(table, domain)]
-    assert found == [codes.tolist()]
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_fit_learns_them_from_a_file(ending, tmp_path):
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_files_with_finer_times_are_refused(ending, start, tmp_path):
     path = str(tmp_path / f"rows.{ending}")
     with table_output(path) as write:
-        write(pl.DataFrame({"x0": MOMENTS.repeat(4), "x1": ["a", "b"] * 6}))
-    assert jp.fit_rows(path, 1).pmf.domain["x0"].levels == tuple(MOMENTS)
-
-
-@KINDS
-def test_any_spelling_is_evidence(times):
-    pmf = model_of(times)
-    for spelling in (times[1], pd.Series(times)[1], [times[1]]):
-        given = pmf.condition({"x0": spelling}).marginal(["x1"])
-        assert given.table().tolist() == [0, 1, 0]
-    whole = dt.datetime(2020, 1, 1) if times.dtype.kind == "M" else dt.timedelta(0)
-    assert pmf.condition({"x0": whole}).marginal(["x1"]).table().tolist() == [1, 0, 0]
-
-
-WITH_ZONE = "'a' holds times with nanoseconds and a time zone: write them in UTC, without a zone"
-CLOCK = pl.Series([1], dtype=pl.Int64).cast(pl.Time)
-
-
-@pytest.mark.parametrize(
-    ("table", "says"),
-    [
-        (pl.DataFrame({"a": pl.Series(MOMENTS).dt.replace_time_zone("UTC")}), WITH_ZONE),
-        (pd.DataFrame({"a": pd.Series(MOMENTS).dt.tz_localize("UTC")}), WITH_ZONE),
-        (pd.DataFrame({"a": pd.Series([pd.Timestamp(1, tz="UTC")], dtype=object)}), WITH_ZONE),
-        (pl.DataFrame({"a": CLOCK}), "'a' holds times of day with nanoseconds"),
-        (np.array([[1]], "M8[ps]"), "'x0' holds times finer than a nanosecond"),
-    ],
-)
-def test_what_cannot_be_a_level_is_named(table, says):
-    with pytest.raises(jp.JointPMFError, match=f"^column {says}"):
-        jp.encode(table)
-
-
-def test_a_variable_does_not_reach_farther_than_they_do():
-    with pytest.raises(jp.JointPMFError, match="'a' holds times with nanoseconds beside one"):
-        jp.Variable("a", [MOMENTS[1], dt.datetime(1500, 1, 1)])
+        write(pl.DataFrame({"x0": times_from(FINE, start), "x1": ["a", "b", "a"]}))
+    with pytest.raises(jp.JointPMFError, match=f"column 'x0' {TOO_FINE}"):
+        jp.fit_rows(path, 1)
+    domain = jp.encode(pl.DataFrame({"x0": times_from(WHOLE, start), "x1": ["a", "b", "a"]})).domain
+    with pytest.raises(jp.JointPMFError, match=f"column 'x0' {TOO_FINE}"):
+        jp.fit_rows(path, 1, domain=domain)
 
 
 def test_texts_that_are_finer_stay_texts(tmp_path):
     (tmp_path / "t.csv").write_text(
-        "a\n" + "2020-01-01 00:00:00.0000000001\n2020-01-01 00:00:00\n" * 2
+        "a\n" + "2020-01-01 00:00:00.000000001\n2020-01-01 00:00:00\n" * 2
     )
     levels = jp.fit_rows(str(tmp_path / "t.csv"), 1).pmf.domain["a"].levels
-    assert levels == ("2020-01-01 00:00:00", "2020-01-01 00:00:00.0000000001")
+    assert levels == ("2020-01-01 00:00:00", "2020-01-01 00:00:00.000000001")
+
+
+def test_texts_with_zeros_below_a_microsecond_are_times(tmp_path):
+    (tmp_path / "t.csv").write_text("a\n" + "2020-01-01 00:00:00.000001000\n" * 2)
+    levels = jp.fit_rows(str(tmp_path / "t.csv"), 1).pmf.domain["a"].levels
+    assert levels == (START + dt.timedelta(microseconds=1),)

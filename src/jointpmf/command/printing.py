@@ -59,8 +59,6 @@ def _for_json(content: Any) -> Any:
         return {str(key): _for_json(item) for key, item in content.items()}
     if isinstance(content, (list, tuple)):
         return [_for_json(item) for item in content]
-    if isinstance(content, (np.datetime64, np.timedelta64)):
-        return text_of(content)
     if isinstance(content, np.generic):
         return _for_json(content.item())
     if isinstance(content, float) and not math.isfinite(content):

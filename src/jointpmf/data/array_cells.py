@@ -17,11 +17,6 @@ def narrowed(cells: np.ndarray) -> np.ndarray:
     return narrowed_times(cells) if cells.dtype.kind in "mM" else cells
 
 
-def as_levels(cells: np.ndarray) -> list[Any]:
-    """Return cells as the objects of Python that they are; times of numpy may have none."""
-    return list(map(plain_time, cells)) if cells.dtype.kind in "mM" else cells.tolist()
-
-
 def _narrowed_objects(cells: np.ndarray) -> np.ndarray:
     kinds = set(map(type, cells))
     if kind_of_times(kinds) is not None:

@@ -17,7 +17,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from jointpmf.data.array_cells import are_numbers, as_levels, names_number, narrowed
+from jointpmf.data.array_cells import are_numbers, names_number, narrowed
 from jointpmf.data.grid import Grid, grid_of_pandas
 from jointpmf.data.own_codes import (
     OwnCodes,
@@ -102,7 +102,7 @@ class ArrayColumn:
         if self._above is not None:  # few different numbers: look for them rather than sort
             low, own = self._above
             return [low + k for k in np.flatnonzero(own.first_rows >= 0).tolist()]
-        return as_levels(self._sorted)
+        return self._sorted.tolist()
 
     @cached_property
     def _sorted(self) -> np.ndarray:
@@ -115,7 +115,7 @@ class ArrayColumn:
 
     def first_row(self, level: Any) -> int:
         """Return the first row that holds a level."""
-        return int(np.flatnonzero(~self.missing)[as_levels(self.cells).index(level)])
+        return int(np.flatnonzero(~self.missing)[self.cells.tolist().index(level)])
 
     def codes(self, code_of: Mapping[Any, int]) -> np.ndarray:
         """Return the codes of all rows, given the code of every level that the column holds."""
@@ -433,9 +433,7 @@ def _column_of_series(frame: nw.DataFrame[Any], missing_code: Any, name: str) ->
         return _column_of_cells(name, cells, missing_code)
     if not series.dtype.is_numeric():
         with holding_times(f"column {name!r}"):
-            times = _fine_times(series)
-        if times is not None:
-            return _column_of_cells(name, times, missing_code)
+            _check_times(series)
         return SeriesColumn(name, series, missing_code)
     of_numpy = isinstance(getattr(series.to_native(), "dtype", None), np.dtype)
     if of_numpy or series.dtype.is_float() or not series.null_count():
@@ -444,19 +442,15 @@ def _column_of_series(frame: nw.DataFrame[Any], missing_code: Any, name: str) ->
     return _without_code(name, series.drop_nulls().to_numpy(), missing, missing_code)
 
 
-def _fine_times(series: nw.Series[Any]) -> np.ndarray | None:
-    """Return a column as numpy's times, if it holds such with nanoseconds."""
+def _check_times(series: nw.Series[Any]) -> None:
+    """Raise if a column holds times finer than a microsecond."""
     dtype = series.dtype
     if dtype == nw.Time and (series.dt.nanosecond() % 1000 != 0).any():
-        raise TooFineError("times of day with nanoseconds: round them, or make them durations")
-    if not isinstance(dtype, (nw.Datetime, nw.Duration)) or dtype.time_unit != "ns":
-        return None
-    cells = series.to_numpy()
-    if cells.dtype.kind not in "mM" or narrowed_times(cells).dtype != cells.dtype:
-        return None
-    if getattr(dtype, "time_zone", None) is not None:
-        raise TooFineError.with_zone()
-    return cells
+        raise TooFineError
+    if isinstance(dtype, (nw.Datetime, nw.Duration)) and dtype.time_unit == "ns":
+        cells = series.to_numpy()
+        if cells.dtype.kind in "mM":
+            narrowed_times(cells)
 
 
 def _column_of_cells(

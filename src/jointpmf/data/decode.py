@@ -127,8 +127,6 @@ def series_of_levels(variable: Variable, backend: Any, more: Sequence[None] = ()
     """
     levels: list[Any] = [*variable.levels, *more]
     kinds = set(map(type, variable.levels))
-    if kinds <= {np.datetime64, np.timedelta64}:  # as a list they would lose their nanoseconds
-        return nw.new_series(variable.name, np.array(levels, kinds.pop()), backend=backend)
     if kinds == {int, float}:
         numbers: Sequence[Any] = variable.levels
         levels, kinds = [*map(float, numbers), *more], {float}
@@ -236,9 +234,9 @@ def _filled_array(
 
 def _in_unit(cells: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     """Return times in the unit of an array, or in a finer one if that would lose something."""
-    if cells.dtype == object and kind_of_times(map(type, cells)) is None:
+    if kind_of_times(map(type, cells)) is None:
         return cells
-    times = cells.astype(f"{dtype.kind}8[us]") if cells.dtype == object else cells
+    times = cells.astype(f"{dtype.kind}8[us]")
     coarse = times.astype(dtype)
     return coarse if (coarse == times).all() else times
 
@@ -247,8 +245,6 @@ def _filled_series(series: nw.Series[Any], rows: np.ndarray, cells: np.ndarray) 
     """Return a column with some cells set, of its own type if that can hold them."""
     if series.dtype == nw.Object and series.implementation.is_polars():
         raise JointPMFError(f"Polars cannot fill column {series.name!r}, which has no type")
-    if cells.dtype.kind in "mM":  # which a list would take for whole numbers
-        return _filled_times(series, rows, cells)
     try:
         found = _with_cells(series, rows, cells)
         are_decimals = isinstance(cells[0], Decimal)  # whose digits Polars cuts
@@ -286,14 +282,3 @@ def _with_cells(series: nw.Series[Any], rows: np.ndarray, cells: np.ndarray) -> 
 
     array = pa.chunked_array([pa.array(values, native.type)])
     return nw.from_native(array, series_only=True).alias(series.name)
-
-
-def _filled_times(series: nw.Series[Any], rows: np.ndarray, cells: np.ndarray) -> nw.Series[Any]:
-    """Return a column of times with some cells set, in their unit."""
-    library: Any = series.implementation
-    series = series.cast(nw.Duration("ns") if cells.dtype.kind == "m" else nw.Datetime("ns"))
-    if not library.is_pyarrow():
-        return series.scatter(rows.tolist(), nw.new_series(series.name, cells, backend=library))
-    times = series.to_numpy().copy()  # PyArrow itself cannot replace in all of its types
-    times[rows] = cells
-    return nw.new_series(series.name, times, backend=library)

@@ -16,7 +16,7 @@ from jointpmf.data.given_scales import Scales
 from jointpmf.data.levels import LevelRules, learned_variable
 from jointpmf.domain import MISSING, Domain, checked_domain
 from jointpmf.errors import JointPMFError, listing, one_of, shown, whole_number
-from jointpmf.times import are_comparable, are_numeric, in_one_unit, plain_time
+from jointpmf.times import are_comparable, are_numeric
 
 if TYPE_CHECKING:
     from jointpmf.data.binning import Bins
@@ -256,9 +256,9 @@ def levels_and_codes(table: Any, names: Sequence[str]) -> list[tuple[list[Any], 
         column = columns[name]()
         levels = column.distinct
         try:
-            levels = sorted(in_one_unit(levels))
+            levels = sorted(levels)
         except TypeError:
             levels = sorted(levels, key=lambda level: (type(level).__name__, str(level)))
-        codes = column.codes({plain_time(level): code for code, level in enumerate(levels)})
+        codes = column.codes({level: code for code, level in enumerate(levels)})
         found.append((levels, codes))
     return found

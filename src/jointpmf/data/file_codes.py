@@ -204,13 +204,12 @@ def _measured(column: pl.Series, variable: Variable) -> pl.Series | None:
         return column if column.dtype.is_numeric() else None
     if not column.dtype.is_temporal():
         return None
-    seconds = [None if cell is None else seconds_of(cell, variable.time) for cell in column]
+    cells = cells_of(column)
+    seconds = [None if cell is None else seconds_of(cell, variable.time) for cell in cells]
     return pl.Series(seconds, dtype=pl.Float64)
 
 
 def _as_series(levels: list[Any], variable: Variable) -> pl.Series:
-    if isinstance(kind := variable.levels[0], (np.datetime64, np.timedelta64)):
-        return pl.Series(np.array(levels, kind.dtype))
     return pl.Series(levels, dtype=pl.Series(list(variable.levels)).dtype)
 
 

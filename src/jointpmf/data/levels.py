@@ -20,9 +20,9 @@ from jointpmf.data.binning import binned_variable
 from jointpmf.data.codes import Codes
 from jointpmf.data.columns import columns_of, columns_ready
 from jointpmf.data.given_scales import Scales
-from jointpmf.domain import Domain, Variable, holding_times, listing_of_texts
+from jointpmf.domain import Domain, Variable, listing_of_texts
 from jointpmf.errors import JointPMFError
-from jointpmf.times import are_comparable, are_numeric, in_one_unit, kind_of_times
+from jointpmf.times import are_comparable, are_numeric, kind_of_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -195,8 +195,7 @@ class ColumnLevels:
                 floats = list(map(float, levels))
                 levels = floats if floats == levels else levels
         try:
-            with holding_times(f"column {self.name!r}"):
-                return sorted(in_one_unit(levels))
+            return sorted(levels)
         except TypeError:
             kinds = sorted({type(level).__name__ for level in levels})
             raise JointPMFError(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from jointpmf.domain import MISSING, matching_level, number_in, text_of
-from jointpmf.times import plain_time, time_in
+from jointpmf.domain import MISSING, holding_times, matching_level, number_in, text_of
+from jointpmf.times import TooFineError, time_in
 
 if TYPE_CHECKING:
     from jointpmf.domain import Variable
@@ -93,17 +93,18 @@ def codes_of_cells(cells: Iterable[Any], variable: Variable) -> list[int]:
 
 
 def cells_of(column: pl.Series) -> list[Any]:
-    """Return cells as objects of Python, or of numpy where they have nanoseconds; None is missing.
+    """Return cells as objects of Python, None for missing; raise for times finer than those.
 
     Examples
     --------
     >>> cells_of(pl.Series([None, 1000], dtype=pl.Duration("ns")))
     [None, datetime.timedelta(microseconds=1)]
     """
-    if column.dtype not in (pl.Datetime("ns"), pl.Duration("ns")):
-        return column.to_list()
-    pairs = zip(column.is_null(), column.to_numpy(), strict=True)
-    return [None if is_null else plain_time(cell) for is_null, cell in pairs]
+    if column.dtype in (pl.Datetime("ns"), pl.Duration("ns"), pl.Time):
+        with holding_times(f"column {column.name!r}"):
+            if (column.to_physical() % 1000 != 0).any():
+                raise TooFineError
+    return column.to_list()
 
 
 def with_typed_times(batch: pl.DataFrame, *dtypes: Any) -> pl.DataFrame:
@@ -111,9 +112,9 @@ def with_typed_times(batch: pl.DataFrame, *dtypes: Any) -> pl.DataFrame:
 
     Examples
     --------
-    >>> batch = pl.DataFrame({"d": pl.Series([5], dtype=pl.Duration("ns"))})
+    >>> batch = pl.DataFrame({"d": pl.Series([5], dtype=pl.Duration("us"))})
     >>> with_typed_times(batch, pl.Duration).rows()
-    [('0:00:00.000000005',)]
+    [('0:00:00.000005',)]
     """
     times = [one for one in batch if one.dtype in dtypes]
     return batch.with_columns(

@@ -100,7 +100,7 @@ def _cells(variable: Variable) -> np.ndarray:
     if variable.edges is not None:
         return _written(np.array(variable.values), variable)
     kinds = {type(level) for level in variable.levels}
-    if kinds in ({int}, {float}, {bool}, {np.datetime64}, {np.timedelta64}):
+    if kinds in ({int}, {float}, {bool}):
         return np.array(variable.levels)
     cells = np.empty(variable.size, object)
     cells[:] = variable.levels
