@@ -1,6 +1,7 @@
 """Spreadsheets: what is written is what is read, and no cell is a formula."""
 
 import datetime
+import sys
 import zipfile
 
 import polars as pl
@@ -8,7 +9,7 @@ import pytest
 
 import jointpmf as jp
 from jointpmf.data import sheets
-from jointpmf.data.sheets import SheetWriter, read_sheet
+from jointpmf.data.sheets import read_sheet, sheet_output
 from jointpmf.data.table_files import open_table
 from jointpmf.data.table_output import table_output
 
@@ -47,7 +48,7 @@ def test_every_cell_comes_back_as_its_text(tmp_path):
 def test_no_cell_is_a_formula(tmp_path):
     with zipfile.ZipFile(written(tmp_path / "t.xlsx", TABLE)) as archive:
         assert archive.testzip() is None
-        assert b"<f>" not in archive.read("xl/sheet.xml")
+        assert b"<f>" not in archive.read("xl/worksheets/sheet1.xml")
 
 
 def test_a_model_is_fitted_to_a_sheet_as_to_the_table(tmp_path):
@@ -66,7 +67,7 @@ def test_what_does_not_fit_in_a_sheet_is_refused_and_not_half_written(tmp_path, 
 
 
 def test_a_sheet_without_rows_is_empty(tmp_path):
-    with (tmp_path / "t.xlsx").open("wb") as file, SheetWriter(file):
+    with (tmp_path / "t.xlsx").open("wb") as file, sheet_output(file):
         pass
     assert read_sheet(str(tmp_path / "t.xlsx")).is_empty()
     with pytest.raises(jp.JointPMFError, match=r"t\.xlsx is empty"):
@@ -80,3 +81,22 @@ def test_rows_without_any_cell_stay(tmp_path):
         write(pl.DataFrame(table))
     with open_table(path) as found:
         assert pl.concat(found.batches()).to_dict(as_series=False) == table
+
+
+def test_column_names_may_differ_by_case_only(tmp_path):
+    with open_table(written(tmp_path / "t.xlsx", pl.DataFrame({"a": [1], "A": [1 / 4]}))) as table:
+        assert table.columns == ["a", "A"]
+        (found,) = table.batches()
+    assert found.rows() == [("1", "0.25")]
+
+
+def test_a_text_that_is_too_long_for_a_cell_is_refused(tmp_path):
+    with pytest.raises(jp.JointPMFError, match="a cell of a sheet holds 32,767 characters"):
+        written(tmp_path / "t.xlsx", pl.DataFrame({"a": ["x" * 32_768]}))
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_the_writer_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xlsxwriter", None)
+    with pytest.raises(jp.JointPMFError, match=r"pip install 'jointpmf\[excel\]'"):
+        written(tmp_path / "t.xlsx", TABLE)

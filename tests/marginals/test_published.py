@@ -333,7 +333,7 @@ class TestBadFiles:
 
     def test_a_spreadsheet_without_its_reader(self, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "fastexcel", None)
-        with pytest.raises(JointPMFError, match=r"needs the extra: pip install 'jointpmf\[data"):
+        with pytest.raises(JointPMFError, match=r"needs the extra: pip install 'jointpmf\[excel"):
             read_marginals([put(tmp_path, "t.xlsx", "")])
 
     def test_all_cells_suppressed(self, tmp_path):

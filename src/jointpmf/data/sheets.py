@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-import re
-import zipfile
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, BinaryIO
-from xml.sax.saxutils import escape
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import polars as pl
 
@@ -17,30 +14,17 @@ from jointpmf.domain import text_of
 from jointpmf.errors import JointPMFError, listing, shown
 from jointpmf.output import reason_of
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _SHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 """How the names of spreadsheets end."""
 
 _MOST_ROWS, _MOST_COLUMNS = 2**20, 2**14
 """What fits in a sheet, of which the header takes a row."""
 
-_MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
-_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml"
-_PARTS = {
-    "[Content_Types].xml": f'<Types xmlns="{_PACKAGE}/content-types">'
-    '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships'
-    '+xml"/><Default Extension="xml" ContentType="application/xml"/>'
-    f'<Override PartName="/xl/workbook.xml" ContentType="{_TYPE}.sheet.main+xml"/>'
-    f'<Override PartName="/xl/sheet.xml" ContentType="{_TYPE}.worksheet+xml"/></Types>',
-    "_rels/.rels": f'<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="r1" '
-    f'Type="{_OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
-    "xl/workbook.xml": f'<workbook xmlns="{_MAIN}" xmlns:r="{_OFFICE}"><sheets>'
-    '<sheet name="table" sheetId="1" r:id="r1"/></sheets></workbook>',
-    "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{_PACKAGE}/relationships">'
-    f'<Relationship Id="r1" Type="{_OFFICE}/worksheet" Target="sheet.xml"/></Relationships>',
-}
-"""All parts of an .xlsx file but the sheet itself."""
+_LARGEST_EXACT = 2**53
+"""Whole numbers up to this are exact in a sheet, whose numbers are floats."""
 
 
 def is_sheet(path: str) -> bool:
@@ -54,7 +38,7 @@ def read_sheet(path: str, sheet: str | int | None = None) -> pl.DataFrame:
         import fastexcel
     except ImportError:
         raise JointPMFError(
-            f"{path} is a spreadsheet, which needs the extra: pip install 'jointpmf[datasets]'"
+            f"{path} is a spreadsheet, which needs the extra: pip install 'jointpmf[excel]'"
         ) from None
     try:
         if not os.path.isfile(path):
@@ -86,56 +70,57 @@ def _chosen_sheet(path: str, sheet: str | int | None, names: list[str]) -> str:
     raise JointPMFError(f"{path} has {asked}the sheets {listing(names)}{which}")
 
 
-@dataclass
-class SheetWriter:
-    """Writes batches of rows below each other into the only sheet of an .xlsx file.
+def check_sheet_writer() -> None:
+    """Raise if the package that writes spreadsheets is not installed."""
+    try:
+        import xlsxwriter  # noqa: F401
+    except ImportError:
+        raise JointPMFError(
+            "writing an .xlsx file needs the extra: pip install 'jointpmf[excel]'; or write .csv, "
+            ".parquet or .arrow"
+        ) from None
+
+
+@contextmanager
+def sheet_output(file: BinaryIO) -> Iterator[Callable[[pl.DataFrame], None]]:
+    """Give a function that writes batches of rows below each other into one sheet.
 
     Numbers and booleans stay what they are; all else is text, which never runs as a formula.
+    xlsxwriter is called directly: `DataFrame.write_excel` makes an Excel table, which refuses
+    column names that differ only by case and reads back with the digits that it shows.
     """
+    import xlsxwriter
 
-    file: BinaryIO
-    n_rows: int = 0
+    n_rows = 0
+    with xlsxwriter.Workbook(file, {"constant_memory": True}) as book:
+        sheet = book.add_worksheet("table")
 
-    def __enter__(self) -> SheetWriter:
-        self._archive = zipfile.ZipFile(self.file, "w", zipfile.ZIP_DEFLATED)
-        for name, content in _PARTS.items():
-            self._archive.writestr(name, f'<?xml version="1.0" encoding="UTF-8"?>{content}')
-        self._sheet = self._archive.open("xl/sheet.xml", "w", force_zip64=True)
-        self._put(f'<?xml version="1.0" encoding="UTF-8"?><worksheet xmlns="{_MAIN}"><sheetData>')
-        return self
+        def write(batch: pl.DataFrame) -> None:
+            nonlocal n_rows
+            rows = [*([] if n_rows else [tuple(batch.columns)]), *batch.rows()]
+            if n_rows + len(rows) > _MOST_ROWS or batch.width > _MOST_COLUMNS:
+                raise JointPMFError(
+                    f"a sheet holds {_MOST_ROWS - 1:,} rows of {_MOST_COLUMNS:,} columns, and this "
+                    "table has more: write .csv, .parquet or .arrow"
+                )
+            for i, row in enumerate(rows, n_rows):
+                for k, cell in enumerate(row):
+                    _write_cell(sheet, i, k, cell)
+            n_rows += len(rows)
 
-    def __exit__(self, *_: object) -> None:
-        self._put("</sheetData></worksheet>")
-        self._sheet.close()
-        self._archive.close()
-
-    def write(self, batch: pl.DataFrame) -> None:
-        """Write more rows, the first ones below the names of the columns."""
-        rows = [*([] if self.n_rows else [tuple(batch.columns)]), *batch.rows()]
-        self.n_rows += len(rows)
-        if self.n_rows > _MOST_ROWS or batch.width > _MOST_COLUMNS:
-            raise JointPMFError(
-                f"a sheet holds {_MOST_ROWS - 1:,} rows of {_MOST_COLUMNS:,} columns, and this "
-                "table has more: write .csv, .parquet or .arrow"
-            )
-        self._put("".join(map(_row, rows)))
-
-    def _put(self, text: str) -> None:
-        self._sheet.write(text.encode())
+        yield write
 
 
-def _row(cells: Iterable[Any]) -> str:
-    return f"<row>{''.join(map(_cell, cells))}</row>"
-
-
-def _cell(cell: Any) -> str:
+def _write_cell(sheet: Any, row: int, column: int, cell: Any) -> None:
+    is_exact = isinstance(cell, int) and abs(cell) <= _LARGEST_EXACT
     if cell is None:
-        return "<c/>"
+        return
     if isinstance(cell, bool):
-        return f'<c t="b"><v>{int(cell)}</v></c>'
-    is_exact = isinstance(cell, int) and abs(cell) <= 2**53  # a sheet has floats only
-    if is_exact or (isinstance(cell, float) and math.isfinite(cell)):
-        return f"<c><v>{cell!r}</v></c>"
-    text = re.sub(r"_(?=x[0-9A-Fa-f]{4}_)", "_x005F_", text_of(cell))
-    text = re.sub("[\x00-\x08\x0b-\x1f\ufffe\uffff]", lambda found: f"_x{ord(found[0]):04X}_", text)
-    return f'<c t="inlineStr"><is><t xml:space="preserve">{escape(text)}</t></is></c>'
+        sheet.write_boolean(row, column, cell)
+    elif is_exact or (isinstance(cell, float) and math.isfinite(cell)):
+        sheet.write_number(row, column, cell)
+    elif sheet.write_string(row, column, text_of(cell)):
+        raise JointPMFError(
+            f"a cell of a sheet holds 32,767 characters, and {shown(cell)} has more: write .csv, "
+            ".parquet or .arrow"
+        )

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO
 
 import polars as pl
 
-from jointpmf.data.sheets import SheetWriter
+from jointpmf.data.sheets import check_sheet_writer, sheet_output
 from jointpmf.data.table_files import kind_of
-from jointpmf.data.texts import with_typed_times
+from jointpmf.data.texts import with_typed_durations
 from jointpmf.errors import JointPMFError
 from jointpmf.output import atomic_output
 
@@ -34,6 +34,8 @@ def check_output(path: str) -> None:
     if (kind is None and not is_stream) or is_packed or is_other_sheet:
         ends = ".csv .tsv .ndjson .gz .zst .parquet .arrow .xlsx"
         raise JointPMFError(f"{path} must end in {ends}")
+    if kind == "sheet":
+        check_sheet_writer()
 
 
 @contextmanager
@@ -72,12 +74,10 @@ def _batch_writer(
         table = pl.concat(batches, how="vertical_relaxed")
         (table.write_parquet if kind == "parquet" else table.write_ipc)(file)
     elif kind == "sheet":
-        with SheetWriter(file) as sheet:
-            yield lambda batch: sheet.write(with_typed_times(batch, pl.Duration, pl.Datetime("ns")))
+        with sheet_output(file) as write:
+            yield write
     elif kind == "ndjson":
-        yield lambda batch: with_typed_times(batch, pl.Duration).write_ndjson(
-            file, compression=compression
-        )
+        yield lambda batch: with_typed_durations(batch).write_ndjson(file, compression=compression)
     else:
         yield _CsvWriter(file, "\t" if kind == "tsv" else ",", compression).write
 
@@ -93,7 +93,7 @@ class _CsvWriter:
 
     def write(self, batch: pl.DataFrame) -> None:
         """Write more rows."""
-        with_typed_times(batch, pl.Duration).write_csv(
+        with_typed_durations(batch).write_csv(
             self.file,
             separator=self.separator,
             compression=self.compression,

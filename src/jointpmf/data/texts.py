@@ -107,21 +107,21 @@ def cells_of(column: pl.Series) -> list[Any]:
     return column.to_list()
 
 
-def with_typed_times(batch: pl.DataFrame, *dtypes: Any) -> pl.DataFrame:
-    """Return a table whose times of some types are texts, as one would type them.
+def with_typed_durations(batch: pl.DataFrame) -> pl.DataFrame:
+    """Return a table whose durations are texts, as one would type them.
 
     Examples
     --------
     >>> batch = pl.DataFrame({"d": pl.Series([5], dtype=pl.Duration("us"))})
-    >>> with_typed_times(batch, pl.Duration).rows()
+    >>> with_typed_durations(batch).rows()
     [('0:00:00.000005',)]
     """
-    times = [one for one in batch if one.dtype in dtypes]
+    durations = [column for column in batch if column.dtype == pl.Duration]
     return batch.with_columns(
         pl.Series(
-            one.name,
-            [None if cell is None else text_of(cell) for cell in cells_of(one)],
+            column.name,
+            [None if cell is None else text_of(cell) for cell in cells_of(column)],
             dtype=pl.String,
         )
-        for one in times
+        for column in durations
     )
