@@ -12,6 +12,7 @@ from enum import Enum
 import pytest
 
 import jointpmf as jp
+from support.imports import reached
 
 BLOCK = """
 import sys
@@ -158,3 +159,17 @@ class TestDocstrings:
         assert is_dataclass(result) or issubclass(result, Enum)
         assert getattr(jp, name, result) is result
         assert inspect.getdoc(result).splitlines()[0].endswith(".")
+
+
+def test_whatever_is_public_imports_what_keeps_logs_from_being_printed():
+    modules = reached(only_at_module_level=True)
+
+    def all_of(module):
+        found, waiting = set(), [module]
+        while waiting:
+            found.add(one := waiting.pop())
+            waiting += modules[one] - found
+        return found
+
+    public = {*jp._HOME.values(), *jp._MODULES.values()}
+    assert [name for name in sorted(public) if "errors" not in all_of(name)] == []

@@ -92,9 +92,9 @@ def plain_time(level: Any) -> Any:
     (datetime.datetime(2020, 1, 31, 12, 30), 'noon')
     """
     if hasattr(level, "to_pydatetime"):  # of pandas
-        if level.nanosecond:
-            raise TooFineError
-        return level.to_pydatetime()
+        if not level.nanosecond:
+            return level.to_pydatetime()
+        level = level.to_datetime64()  # finer, or NaT
     if hasattr(level, "to_pytimedelta"):
         level = level.to_timedelta64()
     if not isinstance(level, (np.datetime64, np.timedelta64)) or np.isnat(level):

@@ -717,8 +717,8 @@ class TestPlot:
         assert said in text
 
 
-class TestOtherForms:
-    """Markdown and JSON hold what the page does."""
+class TestJson:
+    """JSON holds what the page does."""
 
     @pytest.fixture
     def facts(self, fit, table, sure, tmp_path):
@@ -747,32 +747,11 @@ class TestOtherForms:
             low, high = (np.array(variable[f"profiles_{end}"]) for end in ("low", "high"))
             assert (low <= high).all()
 
-    def test_markdown_has_its_sections_and_numbers(self, fit, table, tmp_path):
-        fit.report(tmp_path / "r.md", table, scores((4, -15.0, 0.1)))
-        text = (tmp_path / "r.md").read_text()
-        assert re.findall("^##? (.*)$", text, re.MULTILINE) == [
-            "r",
-            "What to watch out for",
-            "The components",
-            "How well does it fit?",
-            "How many components?",
-            "The variables",
-            "What was fitted",
-        ]
-        shares = " | ".join(f"{100 * share:.1f} %" for share in fit.pmf.factors[1][0])
-        assert f"| vote = Clinton | {shares} |" in text
-        widths = [line.count("|") for line in text.splitlines() if line.startswith("|")]
-        assert min(widths) >= 3
-
     def test_names_are_text(self, tmp_path):
         pmf = hostile_pmf()
-        for ending in ("md", "json"):
-            solution_of(pmf).report(tmp_path / f"r.{ending}", title="<b>|*x*")
-        text = (tmp_path / "r.md").read_text()
-        assert text.startswith("# \\<b\\>\\|\\*x\\*\n")
-        assert not re.search(r"(?<!\\)<", text)
-        assert {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines()} <= {0, 3, 4, 6}
+        solution_of(pmf).report(tmp_path / "r.json", title="<b>|*x*")
         facts = json.loads((tmp_path / "r.json").read_text())
+        assert facts["title"] == "<b>|*x*"
         assert [one["name"] for one in facts["variables"]] == [*HOSTILE, "?"]
 
     def test_traits_and_averages(self, tmp_path):
@@ -780,8 +759,6 @@ class TestOtherForms:
         facts = json.loads((tmp_path / "t.json").read_text())
         assert facts["components"] is None
         assert len(facts["traits"]["loadings"][0]["loadings"]) == len(facts["traits"]["shares"])
-        solution_of(pmf_of(planted())).report(tmp_path / "t.md")
-        assert "## The traits" in (tmp_path / "t.md").read_text()
         solution_of(random([2, 3], 4), n_averaged=2).report(tmp_path / "a.json")
         facts = json.loads((tmp_path / "a.json").read_text())
         assert (facts["components"], facts["model"]["parameters"]) == (None, None)
@@ -794,8 +771,6 @@ class TestOtherForms:
         facts = json.loads((tmp_path / "r.json").read_text())
         assert facts["goodness"]["g_squared"] is None
         assert facts["likelihood"]["log_likelihood"] is None
-        solution_of(sure).report(tmp_path / "r.md", rows)
-        assert "| G² | – |" in (tmp_path / "r.md").read_text()
 
 
 class TestWeights:
@@ -1082,8 +1057,8 @@ class TestCommand:
         assert "<i>" in text
         assert str(folder) not in (folder / "m-report.html").read_text()
 
-    def test_a_title_and_other_forms(self, folder, capsys):
-        for ending, first in (("html", "<!doctype html>"), ("md", "# The 2nd"), ("json", "{")):
+    def test_a_title_and_json(self, folder, capsys):
+        for ending, first in (("html", "<!doctype html>"), ("json", "{")):
             out = f"r.{ending}"
             assert self.run("m.safetensors", "rows.csv", "--title", "The 2nd", "-o", out) == 0
             content = (folder / out).read_text()

@@ -95,8 +95,8 @@ def report(
 
     It says what to watch out for, what the components are, how well the model fits, how the
     variables are distributed, whether the fit is unique and converged. It holds no rows. A file
-    whose name ends with .md is written as Markdown, and with .json as plain data. Bars have
-    whiskers if there are replicates beside the model, which fit --replicates writes.
+    whose name ends with .json is written as plain data. Bars have whiskers if there are replicates
+    beside the model, which fit --replicates writes.
     """
     from jointpmf.command.arguments import ranks_of
     from jointpmf.command.report import findings_in

@@ -303,7 +303,7 @@ class Solution:
         Parameters
         ----------
         path : path
-            Where to; what ends with ``.md`` is Markdown, and with ``.json`` plain data.
+            Where to; a name that ends with ``.json`` is written as plain data.
         table : pandas, Polars or PyArrow table, array, or Codes, optional
             The rows that were fitted; without them, what needs them is left out.
         curve : RankCurve, optional

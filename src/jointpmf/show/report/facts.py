@@ -1,4 +1,4 @@
-"""A report as plain data: what programs read, and what its Markdown is made of.
+"""A report as plain data for programs.
 
 `docs/report.md` describes each field. Numbers that are not finite, and what is not known, are null.
 """

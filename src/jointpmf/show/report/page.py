@@ -21,7 +21,6 @@ from jointpmf.show.report.cards import course, fitted, head, uniqueness, watch_o
 from jointpmf.show.report.components import components, ranks
 from jointpmf.show.report.facts import report_facts
 from jointpmf.show.report.findings import findings_in_memory
-from jointpmf.show.report.markdown import report_markdown
 from jointpmf.show.report.profiles import profiles
 from jointpmf.show.report.quality import quality
 from jointpmf.show.report.sureness import sureness
@@ -71,13 +70,10 @@ def _check_curve(curve: Any) -> None:
 
 
 def content_for(path: str, found: Findings, title: str) -> bytes:
-    """Return the report as the ending of its file's name asks for: HTML, Markdown or JSON."""
-    ending = Path(path).suffix.lower()
-    if ending not in (".json", ".md"):
+    """Return the report as the ending of its file's name asks for: HTML or JSON."""
+    if Path(path).suffix.lower() != ".json":
         return report_bytes(found, title)
     facts = report_facts(found, title)
-    if ending == ".md":
-        return report_markdown(facts).encode()
     return (json.dumps(facts, ensure_ascii=False, allow_nan=False, indent=1) + "\n").encode()
 
 
