@@ -75,7 +75,7 @@ def set_cross_grams(left, right, offsets, out):
 
 @compiled
 def set_factor_product(weights, factors, weight_change, factor_change, offsets, others, moved, out):
-    """Set `out` to the factors' part of JᵀJ times a change, eqs. 15 and 31."""
+    """Set `out` to the factors' part of JᵀJ times a change, eq. 15."""
     rank = len(weights)
     for n in range(len(offsets) - 1):
         for i in range(offsets[n], offsets[n + 1]):
