@@ -6,15 +6,15 @@ import numpy as np
 
 from jointpmf.compiled.jit import compiled
 
-_ROWS_AT_ONCE = 4096
+_COUNTED_AT_ONCE = 4096
 """Rows whose numbers are made at a time, so that they stay near the processor."""
 
 
 @compiled
 def set_row_keys(columns, radix, begin, end, keys):
     """Set keys[row] to Σ over variables of (code + 1) · radix, modulo 2**64, for rows begin:end."""
-    for first in range(begin, end, _ROWS_AT_ONCE):
-        last = min(first + _ROWS_AT_ONCE, end)
+    for first in range(begin, end, _COUNTED_AT_ONCE):
+        last = min(first + _COUNTED_AT_ONCE, end)
         for row in range(first, last):
             keys[row] = 0
         for n in range(len(columns)):

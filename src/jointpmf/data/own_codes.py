@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-_NONE = -1
+_UNCODED = -1
 """The code of a missing cell: MISSING, under a name of this file, which imports none of ours."""
 
-_BLOCK = 2**16
+_BLOCK_CELLS = 2**16
 """Rows that are worked on at a time, so that they stay near the processor."""
 
 
@@ -54,12 +54,12 @@ def recoded(codes: np.ndarray, new: Iterable[int]) -> np.ndarray:
     >>> recoded(np.array([1, -1, 0], np.int8), [300, 7])
     array([  7,  -1, 300], dtype=int16)
     """
-    table = np.array([*new, _NONE], np.int32)
+    table = np.array([*new, _UNCODED], np.int32)
     if np.array_equal(table[:-1], np.arange(len(table) - 1)):
         return codes
     table = table.astype(_small(int(table.max()) + 1))
     if codes.dtype == table.dtype == np.int8:  # bytes have a lookup of their own, twice as fast
-        every = np.full(256, _NONE, np.int8)
+        every = np.full(256, _UNCODED, np.int8)
         known = table[:-1][:128]  # no code of a byte is above 127
         every[: len(known)] = known
         return np.frombuffer(codes.tobytes().translate(every.tobytes()), np.int8)
@@ -71,7 +71,7 @@ def recoded(codes: np.ndarray, new: Iterable[int]) -> np.ndarray:
 
 def _first_rows(codes: np.ndarray, size: int) -> np.ndarray:
     first = np.full(size + 1, -1, np.int64)
-    first[_NONE] = 0
+    first[_UNCODED] = 0
     n_left = size
     for rows in _blocks(len(codes), least=2**10):
         block = codes[rows]
@@ -121,12 +121,12 @@ def _small(size: int) -> np.dtype[Any]:
     return np.min_scalar_type(-size - 1)
 
 
-def _blocks(n_rows: int, least: int = _BLOCK) -> Iterator[slice]:
+def _blocks(n_rows: int, least: int = _BLOCK_CELLS) -> Iterator[slice]:
     """Yield all rows in blocks, which begin with the least size and grow."""
     begin, size = 0, least
     while begin < n_rows:
         yield slice(begin, begin + size)
-        begin, size = begin + size, min(2 * size, _BLOCK)
+        begin, size = begin + size, min(2 * size, _BLOCK_CELLS)
 
 
 def _ends(cells: np.ndarray) -> tuple[Any, Any]:
@@ -143,7 +143,7 @@ def codes_of_pandas(series: Any) -> OwnCodes:
     codes, levels = series.factorize()
     kind: Any = type(series)
     if _cuts_texts(kind) and _are_cut(series, codes, levels):
-        return _codes_of_texts(series.to_numpy(object), codes != _NONE)
+        return _codes_of_texts(series.to_numpy(object), codes != _UNCODED)
     return OwnCodes(codes, len(levels))
 
 
@@ -158,7 +158,7 @@ def _are_cut(series: Any, codes: np.ndarray, levels: Any) -> bool:
     in_python = series.dtype.kind == "O" and getattr(series.dtype, "storage", "python") == "python"
     if not in_python or not len(levels):
         return False
-    is_known = codes != _NONE
+    is_known = codes != _UNCODED
     texts = np.asarray(levels, object)[codes[is_known]]
     return bool((texts != series.to_numpy(object)[is_known]).any())
 
@@ -173,7 +173,7 @@ def _codes_of_texts(cells: np.ndarray, is_known: np.ndarray) -> OwnCodes:
     [0, -1, 1, 0]
     """
     code_of: dict[Any, int] = {}
-    codes = np.full(len(cells), _NONE, np.int64)
+    codes = np.full(len(cells), _UNCODED, np.int64)
     codes[is_known] = [code_of.setdefault(cell, len(code_of)) for cell in cells[is_known]]
     return OwnCodes(codes, len(code_of))
 
@@ -191,7 +191,7 @@ def codes_of_polars(series: Any, are_listed: bool) -> OwnCodes:
     own = series.to_physical() if are_listed else series.rank("dense")
     low, high = own.min(), own.max()
     if low is None:
-        return OwnCodes(np.full(len(own), _NONE), 0)
+        return OwnCodes(np.full(len(own), _UNCODED), 0)
     size, top = high - low + 1, np.iinfo(own[:0].to_numpy().dtype).max
     if np.iinfo(_small(size)).max > top:
         own, top = own.cast(int), 2**63 - 1
@@ -207,5 +207,5 @@ def codes_of_pyarrow(column: Any) -> OwnCodes:
     chunks = (column.unify_dictionaries() if has_codes else column.dictionary_encode()).chunks
     size = len(chunks[0].dictionary) if chunks else 0
     small = _small(size).name
-    codes = [one.indices.cast(small, safe=False).fill_null(_NONE).to_numpy() for one in chunks]
+    codes = [one.indices.cast(small, safe=False).fill_null(_UNCODED).to_numpy() for one in chunks]
     return OwnCodes(np.concatenate(codes or [np.empty(0, np.int8)]), size)

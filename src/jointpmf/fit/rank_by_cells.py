@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 _WORSE_RANKS = 2
 """Ranks in a row without improvement after which no larger one is tried."""
 
-_MIN_GAIN = 5e-4
+_LEAST_SAVING = 5e-4
 """Part of the cost that a larger rank must save."""
 
 _CHANCE = 0.1
 """Part of the cost by which fits differ by chance, over the root of the number of hidden cells:
 another space of traits, or more points in it, must save more."""
 
-_N_TRIED = 2
+_N_JUDGED = 2
 """Fits whose average a rank is judged by; a space of traits is judged by one."""
 
 _N_AVERAGED = 6
@@ -59,10 +59,15 @@ _MOST_NUMBERS = 2e7
 _LIFT = 1e-4
 """Part of the marginals that is mixed into free components with levels that cannot happen."""
 
-_SCREEN_ITER, _TRAIT_ITER = 10, 30
+_CELL_SCREEN_ITER, _CELL_TRAIT_ITER = 10, 30
 """Iterations of a fit of traits while spaces are compared, and in the end."""
 
-_MOVES = (("count", (2.0, 0.5)), ("ridge", (1 / 3, 3.0)), ("widths", (0.03,)), ("count", (1.5,)))
+_CHANGES = (
+    ("count", (2.0, 0.5)),
+    ("ridge", (1 / 3, 3.0)),
+    ("widths", (0.03,)),
+    ("count", (1.5,)),
+)
 """What of the space is changed in turn, and the factors by which."""
 
 
@@ -124,7 +129,7 @@ class _CellSearch:
         n_worse = 0
         for rank in self.kinds.row_ranks:
             kind = _RowKind(rank)
-            while len(self.trials.of(kind)) < _N_TRIED:
+            while len(self.trials.of(kind)) < _N_JUDGED:
                 yield kind, partial(self._fit, kind)
             n_worse = 0 if self._best_rank() == kind else n_worse + 1
             if n_worse == _WORSE_RANKS or rank > len(self.table.rows):
@@ -137,7 +142,7 @@ class _CellSearch:
         yield from self._tried(best)
         min_gain = _CHANCE / np.sqrt(self.cells.total) * self._cost(best)
         climb = TraitClimb(domain, self._tried, self._cost, min_gain)
-        for field, factors in _MOVES:
+        for field, factors in _CHANGES:
             best = yield from climb.along(best, field, factors)
         best = best._replace(is_final=True)
         yield from self._tried(best)
@@ -165,7 +170,7 @@ class _CellSearch:
         if isinstance(kind, _RowKind):
             fit = replace(self.fit, rank=kind.rank, loop=loop)
             return self._answered(self._lifted(fit.run(self.table, generator, self.cells)))
-        most = _TRAIT_ITER if kind.is_final else _SCREEN_ITER
+        most = _CELL_TRAIT_ITER if kind.is_final else _CELL_SCREEN_ITER
         loop = replace(loop, max_iter=min(loop.max_iter, most))
         traits = TraitFit(self.kinds.step_points, kind.traits, loop)
         found = traits.redrawn(self.table, generator, kind.rank)
@@ -200,13 +205,13 @@ class _CellSearch:
         """Return the free components that predict best; a larger rank must be worth it."""
         best, *others = [kind for kind in self.trials.kinds if isinstance(kind, _RowKind)]
         for other in others:
-            if self._cost(other) < (1 - _MIN_GAIN) * self._cost(best):
+            if self._cost(other) < (1 - _LEAST_SAVING) * self._cost(best):
                 best = other
         return best
 
     def _cost(self, kind: Kind) -> float:
         """Return the cost of the average of the fits that a kind is judged by."""
-        fits = self.trials.of(kind)[: _N_TRIED if isinstance(kind, _RowKind) else 1]
+        fits = self.trials.of(kind)[: _N_JUDGED if isinstance(kind, _RowKind) else 1]
         return self.cells.cost_of(Answers.of_all([self._answers[id(fit)] for fit in fits]))
 
     def averaged(self) -> Solution:

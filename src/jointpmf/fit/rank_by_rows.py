@@ -21,6 +21,7 @@ from jointpmf.fit.progress import in_stage
 from jointpmf.fit.search import Trials, badness, concluded
 from jointpmf.fit.settings import Likelihood, Search, Traits, emphasis_of
 from jointpmf.fit.solution import Solution, Start
+from jointpmf.fit.table_rank import PATIENCE
 from jointpmf.fit.trait_search import TraitClimb, TraitKind
 from jointpmf.mixing import average
 from jointpmf.point import Point
@@ -45,12 +46,8 @@ of this many fits. In larger tables it is judged by one fit."""
 _MIN_AVERAGED, _MAX_AVERAGED, _AVERAGE_WORK = 4, 24, 10**8
 """Fits that are averaged at the chosen rank: as many as cells times components allow."""
 
-_MIN_GAIN = 5e-4
+_LEAST_NATS = 5e-4
 """A larger rank must predict better by this, in nats per row or per cell of the target."""
-
-_PATIENCE = 2
-"""Ranks in a row without improvement after which no larger one is tried; one with more smoothing,
-which begins at the best rank with less."""
 
 _STEP_PATIENCE, _STEP_GAIN = 5, 1e-4
 """One fit ends when this many iterations gain less than this on what is held out, in nats: a part
@@ -168,12 +165,12 @@ class _RankSearch:
     ) -> Candidates:
         """Yield fits of growing rank while that helps, then the rest of those of the best kind."""
         ranks = settings.KINDS.ranks
-        yield from self._climb(ranks, _Kind(ranks[0], smoothings[0], emphasis or 1), _PATIENCE)
+        yield from self._climb(ranks, _Kind(ranks[0], smoothings[0], emphasis or 1), PATIENCE)
         for smoothing in smoothings[1:]:
             yield from self._climb(ranks, self.best._replace(smoothing=smoothing), 1)
         if self.target is not None and emphasis is None:
             several = emphasis_of(len(self.codes.domain) - 1)
-            yield from self._climb(ranks, self.best._replace(emphasis=several), _PATIENCE)
+            yield from self._climb(ranks, self.best._replace(emphasis=several), PATIENCE)
         self.chosen = best = self.best
         if points := self._points():
             assert settings.KINDS.traits is not None
@@ -230,7 +227,7 @@ class _RankSearch:
             if self.trials.of(kind):
                 return
             yield from self._fits(kind, self.n_tried)
-            if self._cost(kind) < self._cost(self.best) - _MIN_GAIN:
+            if self._cost(kind) < self._cost(self.best) - _LEAST_NATS:
                 self._best = kind
             n_worse = 0 if self.best == kind else n_worse + 1
             if n_worse == patience or rank > len(self.weights):

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 _RANK_LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Ranks that are tried where none is given."""
 
-_PATIENCE, _LITTLE_GAIN = 2, 0.2
+PATIENCE, _LITTLE_GAIN = 2, 0.2
 """Ranks in a row that are not better, after which no larger one is tried; and the part of the
 optimism by which a rank may be worse and is still as good."""
 
-_N_TRIED, _N_DRAWN, _DRAWN_RANK, _N_INDEPENDENT = 2, 2, 32, 6
+_N_RANK_STARTS, _N_DRAWN, _DRAWN_RANK, _N_INDEPENDENT = 2, 2, 32, 6
 """To choose the rank: starts of each, how often tables are drawn, the rank of the model that they
 are drawn from, and how often they are drawn from independent variables if rank 1 seems best."""
 
@@ -72,7 +72,7 @@ class RankSearch:
             costs.append(np.inf if found is None else found.objective)
             optimisms.append(0.0 if found is None else self.optimism(rank, found.pmf, drawn))
             scores = np.add(costs, optimisms)
-            if found is not None and len(scores) - 1 - int(scores.argmin()) >= _PATIENCE:
+            if found is not None and len(scores) - 1 - int(scores.argmin()) >= PATIENCE:
                 break
         if not np.isfinite(scores).any():
             raise JointPMFError("the impossible combinations contradict each other or the tables")
@@ -94,7 +94,7 @@ class RankSearch:
         own, trials = self._with_rank(rank), Trials[str]()
         starts = own.starts(self.cells, self.marginals.exclusions, self.generator)
         try:
-            trials.run(own.candidates(self.cells, starts, _N_TRIED if rank > 1 else 1))
+            trials.run(own.candidates(self.cells, starts, _N_RANK_STARTS if rank > 1 else 1))
         except JointPMFError:
             return None
         self.tried.append(trials.best)

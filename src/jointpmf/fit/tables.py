@@ -62,7 +62,7 @@ _NOISY = 0.02
 """Nats of a row by which a fit is expected to miss the truth, beyond which fits are averaged even
 if the tables determine the model: an average is then nearer to it than the best fit."""
 
-_EQUAL, _LEAST_TOL, _MOST = 3.0, 1e-6, 1e-3
+_EQUAL, _LEAST_CELL_TOL, _MOST = 3.0, 1e-6, 1e-3
 """Nats of a table by which fits differ that are as good as each other, where one model is sought;
 and what that is per row of a table, at least and at most."""
 
@@ -147,7 +147,7 @@ class CellFit:
         self, marginals: MarginalSet, cells: TableCells, generator: np.random.Generator
     ) -> Solution | None:
         """Return the model that two starts find, or None if they find different ones."""
-        equal = float(np.clip(_EQUAL * len(cells.n_shown) / cells.total, _LEAST_TOL, _MOST))
+        equal = float(np.clip(_EQUAL * len(cells.n_shown) / cells.total, _LEAST_CELL_TOL, _MOST))
         starts = self.starts(cells, marginals.exclusions, generator, marginals)
         trials: Trials[str] = Trials()
         count = 1 if isinstance(self.fit.start, JointPMF) else _SETTLING
@@ -166,7 +166,7 @@ class CellFit:
         self, marginals: MarginalSet, cells: TableCells, generator: np.random.Generator
     ) -> Solution:
         """Return the average of fits that are as good as the best, but for the tables' noise."""
-        tolerance = cells.n_cells / (2 * cells.total) if marginals.is_counted else _LEAST_TOL
+        tolerance = cells.n_cells / (2 * cells.total) if marginals.is_counted else _LEAST_CELL_TOL
         wanted = self.n_average or self._n_averaged(cells)
         starts = self.starts(cells, marginals.exclusions, generator)
         trials: Trials[str] = Trials()
