@@ -271,6 +271,6 @@ def test_the_schema_of_the_report_names_every_field(tmp_path):
     curve = jp.choose_rank(rows, [1, 2], criterion="bic", random_state=0)
     fit.report(tmp_path / "r.json", rows, curve, uncertainty=fit.uncertainty(3, random_state=0))
     facts = json.loads((tmp_path / "r.json").read_text())
-    schema = (DOCS / "report.md").read_text().split("## As Markdown and as JSON")[1]
+    schema = (DOCS / "report.md").read_text().split("## As JSON")[1]
     assert {key for key in keys(facts) if f"`{key}`" not in schema} == set()
     assert {"components", "variables", "ranks", "goodness", "marginals"} <= set(facts)

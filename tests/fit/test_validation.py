@@ -60,7 +60,7 @@ class TestValidation:
         held_out, fitted = (
             [getattr(s, of) for s in candidates] for of in ("validation", "objective")
         )
-        assert len(candidates) == 4
+        assert len(candidates) == 3
         assert np.argmin(held_out) != np.argmin(fitted)
         assert final.history[0].validation == pytest.approx(min(held_out), abs=1e-6)
 

@@ -28,6 +28,8 @@ def compile_loops():
     jp.impute(fitted, table)
     for options in ({}, {"method": "aoadmm"}, {"method": "newton"}):
         jp.fit_marginals(truth.marginals(3), 3, random_state=0, max_iter=20, **options)
+    counted = jp.MarginalSet.from_table(codes, 3)  # exact marginals need no step after the start
+    jp.fit_marginals(counted, 3, loss="squares", random_state=0, max_iter=20)
     jp.identifiability(truth.marginals(3), 3)
     truth.population(200, truth.marginals(2), random_state=0)
     ask_in_all_layouts(truth, codes)

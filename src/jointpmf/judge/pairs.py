@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from jointpmf.data.codes import Codes
     from jointpmf.pmf import JointPMF
 
+_TIE = 1 - 1e-9
+"""Residuals above this part of the largest one are ties, of which the first cell is named: which
+of them rounding favours must not show."""
+
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
@@ -156,10 +160,11 @@ def _worst_cells(block: _Block) -> list[np.ndarray]:
     size = np.abs(block.residuals())
     highest = size.max(axis=0)
     widths = np.diff(np.append(block.begins, size.shape[1]))
-    is_worst = highest == np.repeat(np.maximum.reduceat(highest, block.begins), widths)
+    worst = np.repeat(np.maximum.reduceat(highest, block.begins), widths)
+    is_worst = highest >= _TIE * worst
     places = np.where(is_worst, np.arange(len(highest)), len(highest))
     place = np.minimum.reduceat(places, block.begins)[block.is_compared]
-    level = size[:, place].argmax(axis=0)
+    level = (size[:, place] >= _TIE * highest[place]).argmax(axis=0)
     cells = level, place
     second_level = place - block.begins[block.is_compared]
     return [level, second_level, block.observed[cells], block.expected[cells]]
