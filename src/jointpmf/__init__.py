@@ -2,7 +2,7 @@
 
 Learn it from an incomplete table (`fit_rows`) or from low-order marginals (`fit_marginals`), and
 ask it anything (`JointPMF`). Nothing prints: messages go to the logger "jointpmf". Names are
-imported when they are first used; until then nothing is, so that the command can be interrupted.
+imported when they are first used, so that importing the package takes no time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jointpmf.estimators.supervised import PMFClassifier, PMFRegressor
     from jointpmf.fit.marginals import fit_marginals
     from jointpmf.fit.rows import fit_rows
-    from jointpmf.fit.settings import Checkpoint, HiddenCells, Likelihood, Search
+    from jointpmf.fit.settings import Checkpoint, HiddenCells, Likelihood, Search, Traits
     from jointpmf.fit.solution import Solution
     from jointpmf.judge.bootstrap import bootstrap_test
     from jointpmf.judge.bounds import bounds
@@ -66,7 +66,7 @@ _NAMES_OF = {
     "pmf": ["JointPMF", "load", "random_pmf"],
     "rows.reading": ["Files"],
     "solvers.loop": ["Status"],
-    "fit.settings": ["Checkpoint", "HiddenCells", "Likelihood", "Search"],
+    "fit.settings": ["Checkpoint", "HiddenCells", "Likelihood", "Search", "Traits"],
     "fit.solution": ["Solution"],
     "fit.rows": ["fit_rows"],
     "fit.marginals": ["fit_marginals"],
@@ -112,6 +112,7 @@ __all__ = [
     "Search",
     "Solution",
     "Status",
+    "Traits",
     "Uncertainty",
     "Variable",
     "average",

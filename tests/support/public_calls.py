@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 
 import jointpmf as jp
-from jointpmf.fit.settings import Traits
 from support import traits
 from support.ratings import some_ratings
 
@@ -21,7 +20,7 @@ TABLE = TABLES.marginals[0]
 QUICK = {"max_iter": 2, "tol": 0.1, "random_state": 0}
 RANDOM = jp.Search(start="random")
 SOLUTION = jp.fit_rows(ROWS, 2, domain=DOMAIN, search=RANDOM, **QUICK)
-BY_TRAITS = jp.fit_rows(CODES, 8, objective=jp.Likelihood(traits=Traits(1, waves=0)), **QUICK)
+BY_TRAITS = jp.fit_rows(CODES, 8, objective=jp.Likelihood(traits=jp.Traits(1, waves=0)), **QUICK)
 AVERAGED = jp.fit_rows(ROWS, 2, domain=DOMAIN, search=jp.Search(n_average=2), **QUICK)
 UNCERTAINTY = SOLUTION.uncertainty(2, random_state=0)
 RATINGS = some_ratings(6, 3)
@@ -180,7 +179,7 @@ CALLS = [
     call("Likelihood", used(jp.Likelihood, lambda made: fit_once(objective=made))),
     call(
         "Traits",
-        used(Traits, lambda made: fit_once(8, objective=jp.Likelihood(traits=made))),
+        used(jp.Traits, lambda made: fit_once(8, objective=jp.Likelihood(traits=made))),
         count=1,
         waves=0,
     ),
