@@ -299,7 +299,8 @@ def measured(parts: Sequence[str], stored: Figures) -> Figures:
 def store(stored: Figures, now: Figures, accepted: Sequence[str] = ()) -> None:
     """Write figures that the baseline lacks or that are accepted, and better optima."""
     for name, value in now.items():
-        if name not in stored or name.startswith(tuple(accepted)):
+        is_ratio = name.startswith(("time", "seconds"))  # of this run only
+        if not is_ratio and (name not in stored or name.startswith(tuple(accepted))):
             stored[name] = value
         if name.startswith("optimum"):
             key = best_key(name)
@@ -366,9 +367,8 @@ def compared(stored: Figures, now: Figures) -> list[Line]:
     for name, value in now.items():
         if name.startswith(("optimum", "coverage of", "ratings", "factorization", "seconds")):
             continue
-        lines.append(
-            Line(name, text(stored[name]), text(value), verdict(name, stored[name], value))
-        )
+        before = stored.get(name, 1.0)  # a time is a ratio to the baseline's
+        lines.append(Line(name, text(before), text(value), verdict(name, before, value)))
     for name in RATINGS:
         before, after = (ratio_of(figures, stored, name) for figures in (stored, now))
         if after is not None and before is not None:
